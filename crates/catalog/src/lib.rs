@@ -1,0 +1,1 @@
+//! Tool documents of all sources: names, index, search, grants and the gate.

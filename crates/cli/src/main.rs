@@ -1,0 +1,2 @@
+//! Pentad: five verbs instead of fifty tools.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The five verbs, one file each.

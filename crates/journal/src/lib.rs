@@ -1,0 +1,1 @@
+//! The journal on SQLite: threads, events, runs, plans, approvals, blobs.

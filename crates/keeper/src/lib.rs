@@ -1,0 +1,1 @@
+//! One home: layout, configuration, secrets, lock.

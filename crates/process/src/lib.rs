@@ -1,0 +1,1 @@
+//! Children: spawner, wardens, limits, bounded capture with spill.

@@ -1,0 +1,1 @@
+//! The seams of Pentad: traits that the engine and what it runs agree on.

@@ -1,0 +1,1 @@
+//! Tool files: discover, validate, register, watch; the packaged library.

@@ -1,0 +1,1 @@
+//! Address families, one file each.

@@ -1,0 +1,1 @@
+//! Command templates: words, placeholders, types, graph. Pure; execution goes through a Launcher.

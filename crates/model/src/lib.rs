@@ -16,6 +16,7 @@ pub mod outcome;
 pub mod plan;
 pub mod refusal;
 pub mod run;
+pub mod select;
 pub mod text;
 pub mod thread;
 pub mod time;

@@ -128,6 +128,8 @@ pub struct Product {
     pub address: String,
     /// The whole text's size when `text` is already only a part of it.
     pub total: Option<(u64, u64)>,
+    /// The options lines, bytes and grep have been applied already, by a family that streams.
+    pub selected: bool,
     /// The text is a tool contract: its own limit of 24 KiB holds, and its schema is never cut.
     pub contract: bool,
 }

@@ -1,0 +1,52 @@
+//! Orphans that come to the client when a spawner and a warden died together.
+
+use std::time::Duration;
+
+#[cfg(target_os = "linux")]
+use crate::host::tree;
+
+/// How long adopted orphans may take to die of SIGKILL.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Kills and reaps the children of this process that carry this marker, and their descendants.
+///
+/// Only children *of this process* count: a sibling command of the same run is still a child of its own
+/// warden. Returns how many are left when the limit is reached.
+#[cfg(target_os = "linux")]
+pub(crate) async fn end_adopted(run_marker: &str) -> u32 {
+    use rustix::process::{Signal, WaitOptions, getpid, kill_process, waitpid};
+    let marked = |pid: &rustix::process::Pid| {
+        crate::marker::variable_of(*pid, crate::marker::RUN_VARIABLE).is_some_and(|value| value == run_marker)
+            && !crate::marker::may_stay(*pid)
+    };
+    let deadline = tokio::time::Instant::now() + LIMIT;
+    let mut killed = std::collections::BTreeSet::new();
+    loop {
+        let heads: Vec<_> = tree::children(getpid()).into_iter().filter(marked).collect();
+        for head in &heads {
+            for pid in tree::descendants(*head).into_iter().chain([*head]) {
+                let _ = kill_process(pid, Signal::KILL);
+                killed.insert(pid.as_raw_nonzero().get());
+            }
+        }
+        // Each pid stays ours until it is reaped here, so none can be another process by now.
+        killed.retain(|raw| {
+            rustix::process::Pid::from_raw(*raw)
+                .is_some_and(|pid| matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)))
+        });
+        if heads.is_empty() && killed.is_empty() {
+            return 0;
+        }
+        if tokio::time::Instant::now() >= deadline {
+            return u32::try_from(killed.len().max(heads.len())).unwrap_or(u32::MAX);
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Does nothing: without a subreaper orphans go to init.
+#[cfg(not(target_os = "linux"))]
+pub(crate) async fn end_adopted(_run_marker: &str) -> u32 {
+    let _ = LIMIT;
+    0
+}

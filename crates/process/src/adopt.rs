@@ -50,3 +50,55 @@ pub(crate) async fn end_adopted(_run_marker: &str) -> u32 {
     let _ = LIMIT;
     0
 }
+
+/// Reaps dead children of this process that nobody else reaped within `patience`.
+#[cfg(target_os = "linux")]
+pub(crate) async fn reap_strangers<F>(patience: Duration, spawner: impl Fn() -> F)
+where
+    F: Future<Output = Option<u32>>,
+{
+    use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+    use std::collections::BTreeMap;
+    use tokio::signal::unix::{SignalKind, signal};
+    use tokio::time::Instant;
+
+    let mut deaths = match signal(SignalKind::child()) {
+        Ok(deaths) => deaths,
+        Err(error) => {
+            tracing::warn!(%error, "orphans cannot be reaped: SIGCHLD cannot be watched");
+            return std::future::pending().await;
+        }
+    };
+    let mut waiting: BTreeMap<i32, Instant> = BTreeMap::new();
+    loop {
+        let ours = spawner().await.map(u32::cast_signed);
+        let dead: Vec<i32> = tree::children(getpid())
+            .into_iter()
+            .filter(|pid| tree::Stat::of(*pid).is_some_and(|stat| stat.zombie))
+            .map(|pid| pid.as_raw_nonzero().get())
+            .filter(|raw| Some(*raw) != ours)
+            .collect();
+        let now = Instant::now();
+        waiting.retain(|raw, _| dead.contains(raw));
+        for raw in dead {
+            if *waiting.entry(raw).or_insert(now) + patience <= now {
+                let _ = waitpid(Pid::from_raw(raw), WaitOptions::NOHANG);
+                waiting.remove(&raw);
+            }
+        }
+        let next = waiting.values().min().map(|seen| *seen + patience);
+        tokio::select! {
+            _ = deaths.recv() => {}
+            () = async { tokio::time::sleep_until(next.unwrap_or(now)).await }, if next.is_some() => {}
+        }
+    }
+}
+
+/// Waits for ever: without `/proc` a stranger cannot be told from a child of ours.
+#[cfg(not(target_os = "linux"))]
+pub(crate) async fn reap_strangers<F>(_patience: Duration, _spawner: impl Fn() -> F)
+where
+    F: Future<Output = Option<u32>>,
+{
+    std::future::pending().await
+}

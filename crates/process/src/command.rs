@@ -173,7 +173,8 @@ impl CommandSpec {
     pub(crate) fn path(&self) -> &OsStr {
         self.env
             .get(OsStr::new("PATH"))
-            .map_or(OsStr::new(""), OsString::as_os_str)
+            .map(OsString::as_os_str)
+            .unwrap_or_default()
     }
 
     /// Returns the working directory.

@@ -205,7 +205,7 @@ impl SpawnError {
     }
 
     /// Names a failure on our own side of the launch.
-    pub(crate) fn from_io(spec: &CommandSpec, source: io::Error) -> Self {
+    pub(crate) fn from_io(spec: &CommandSpec, source: &io::Error) -> Self {
         Self::from_failure(spec, Stage::Setup, source.raw_os_error().unwrap_or(libc::EIO))
     }
 }

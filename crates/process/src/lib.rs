@@ -22,17 +22,27 @@
 //! `host::tree` and `host::death`.
 
 mod adopt;
+mod capture;
 mod child;
 mod command;
+mod environment;
 mod error;
 mod host;
 mod marker;
+mod run;
 mod spawner;
+mod spill;
+mod text;
 mod wire;
 
+pub use capture::{CaptureLimits, Captured, capture, capture_until};
 pub use child::{Child, ChildOutput, ChildStdin};
 pub use command::{CommandExit, CommandSpec, EndedBy, Exit, Limits, MAX_ARGUMENT_BYTES, Stdio, Word};
+pub use environment::clean_env;
 pub use error::{LaunchError, SpawnError};
 pub use host::spawner_main;
 pub use marker::{LEAVES_VARIABLE, RUN_VARIABLE};
+pub use run::{Finished, Limit, OutputLimits, run_to_end};
 pub use spawner::{ShutdownEnd, Spawner, SpawnerProgram};
+pub use spill::{SpillPart, SpillRange, read_spill};
+pub use text::{Cut, View, truncate_utf8};

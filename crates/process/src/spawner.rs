@@ -18,7 +18,9 @@ use rustix::net::{
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
 
+use crate::adopt;
 use crate::child::{Child, ChildOutput, ChildStdin, Control};
 use crate::command::{CommandSpec, Stdio};
 use crate::error::{LaunchError, SpawnError};
@@ -122,7 +124,7 @@ impl Spawner {
                     // Alive and silent: it had no descriptor left for ours.
                     Attempt::NotTaken => {
                         let source = Errno::MFILE.into();
-                        return Err(SpawnError::from_io(&spec, source));
+                        return Err(SpawnError::from_io(&spec, &source));
                     }
                 }
             }
@@ -162,6 +164,18 @@ impl Spawner {
         tracing::warn!("the spawner did not end within {limit:?} and is killed");
         live.kill();
         ShutdownEnd::Killed
+    }
+
+    /// Reaps orphans that come to this process, until `stop`.
+    ///
+    /// For a process that is PID 1 of a container, or a subreaper: descendants it never started become its
+    /// children and stay zombies for ever otherwise. A dead child is left alone for `patience`, so that
+    /// whoever started it can take its status first, and the spawner is never touched.
+    pub async fn reap_orphans(&self, patience: Duration, stop: &CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = adopt::reap_strangers(patience, || self.pid()) => {}
+        }
     }
 
     async fn live(&self) -> Result<Arc<Live>, LaunchError> {
@@ -251,7 +265,7 @@ impl Live {
     async fn attempt(&self, spec: &CommandSpec, launch: &[u8]) -> Attempt {
         let ends = match Ends::make(spec) {
             Ok(ends) => ends,
-            Err(source) => return Attempt::Failed(SpawnError::from_io(spec, source)),
+            Err(source) => return Attempt::Failed(SpawnError::from_io(spec, &source)),
         };
         let Ends {
             control,

@@ -11,17 +11,24 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// Kills and reaps the children of this process that carry this marker, and their descendants.
 ///
 /// Only children *of this process* count: a sibling command of the same run is still a child of its own
-/// warden. Returns how many are left when the limit is reached.
+/// warden. The orphans come only when the guards are dead, a moment after their sockets are closed. Returns
+/// how many are left when the limit is reached.
 #[cfg(target_os = "linux")]
-pub(crate) async fn end_adopted(run_marker: &str) -> u32 {
+pub(crate) async fn end_adopted(run_marker: &str, guards: [i32; 2]) -> u32 {
     use rustix::process::{Signal, WaitOptions, getpid, kill_process, waitpid};
     let marked = |pid: &rustix::process::Pid| {
         crate::marker::variable_of(*pid, crate::marker::RUN_VARIABLE).is_some_and(|value| value == run_marker)
             && !crate::marker::may_stay(*pid)
     };
+    let alive = |raw: &i32| {
+        rustix::process::Pid::from_raw(*raw)
+            .and_then(tree::Stat::of)
+            .is_some_and(|stat| !stat.zombie)
+    };
     let deadline = tokio::time::Instant::now() + LIMIT;
     let mut killed = std::collections::BTreeSet::new();
     loop {
+        let guarded = guards.iter().any(alive);
         let heads: Vec<_> = tree::children(getpid()).into_iter().filter(marked).collect();
         for head in &heads {
             for pid in tree::descendants(*head).into_iter().chain([*head]) {
@@ -34,7 +41,12 @@ pub(crate) async fn end_adopted(run_marker: &str) -> u32 {
             rustix::process::Pid::from_raw(*raw)
                 .is_some_and(|pid| matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)))
         });
-        if heads.is_empty() && killed.is_empty() {
+        // A dead warden came here as well; the spawner is its handle's to reap.
+        let [warden, _] = guards;
+        if let Some(pid) = rustix::process::Pid::from_raw(warden).filter(|_| !guarded) {
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+        if !guarded && heads.is_empty() && killed.is_empty() {
             return 0;
         }
         if tokio::time::Instant::now() >= deadline {
@@ -46,7 +58,7 @@ pub(crate) async fn end_adopted(run_marker: &str) -> u32 {
 
 /// Does nothing: without a subreaper orphans go to init.
 #[cfg(not(target_os = "linux"))]
-pub(crate) async fn end_adopted(_run_marker: &str) -> u32 {
+pub(crate) async fn end_adopted(_run_marker: &str, _guards: [i32; 2]) -> u32 {
     let _ = LIMIT;
     0
 }

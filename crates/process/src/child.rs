@@ -31,6 +31,7 @@ pub struct Child {
     pub stderr: Option<ChildOutput>,
     pub(crate) pid: i32,
     pub(crate) warden: i32,
+    pub(crate) spawner: u32,
     pub(crate) run_marker: String,
     pub(crate) control: Control,
 }
@@ -92,7 +93,7 @@ impl Child {
                 survivors,
             };
         }
-        let survivors = adopt::end_adopted(&self.run_marker).await;
+        let survivors = adopt::end_adopted(&self.run_marker, [self.warden, self.spawner.cast_signed()]).await;
         Exit {
             code,
             signal,

@@ -105,7 +105,7 @@ impl Spawner {
     /// Returns the spawner's process id, if it has not been lost.
     pub async fn pid(&self) -> Option<u32> {
         match &*self.current.lock().await {
-            Current::Live(live) => Some(live.process.lock().unwrap_or_else(PoisonError::into_inner).id()),
+            Current::Live(live) => Some(live.pid()),
             Current::Lost | Current::ShutDown => None,
         }
     }
@@ -296,15 +296,21 @@ impl Live {
             };
         };
         let run_marker = spec.run_marker.clone();
+        let spawner = self.pid();
         Attempt::Started(Box::new(Child {
             stdin,
             stdout,
             stderr,
             pid,
             warden,
+            spawner,
             run_marker,
             control,
         }))
+    }
+
+    fn pid(&self) -> u32 {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner).id()
     }
 
     fn reaped(&self) -> bool {

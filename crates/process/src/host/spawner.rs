@@ -23,7 +23,7 @@ use super::exec::Failure;
 use super::signals::{self, Signals};
 use super::warden::{self, Inherited};
 use super::{after, death, fds, sys, until};
-use crate::wire::{ORDER_BYTES, Order, Report, Stage};
+use crate::wire::{Cause, ORDER_BYTES, Order, Report, Stage};
 
 /// How long the trees may take to end when the client is gone and nobody waits.
 const ORPHANED_LIMIT: Duration = Duration::from_secs(30);
@@ -258,7 +258,16 @@ impl Spawner {
             let _ = kill_process(*pid, Signal::KILL);
         }
         if orphans.is_empty() {
-            self.mourned.clear();
+            // In the warden's name: an end without this report means that the spawner died too.
+            let report = Report::Gone {
+                cause: Cause::OwnerGone,
+                leftovers: 0,
+                survivors: 0,
+            }
+            .encode();
+            for control in self.mourned.drain(..) {
+                let _ = send(&control, &report, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+            }
         }
     }
 

@@ -173,7 +173,8 @@ pub struct Scope<'a> {
 impl Lookup for Scope<'_> {
     fn get(&self, name: &str) -> Option<&Value> {
         if name == RECIPE_DIR {
-            return self.recipe_dir;
+            // An imported recipe brings its own directory as a default; callers cannot set it.
+            return self.defaults.get(name).or(self.recipe_dir);
         }
         self.values
             .get(name)

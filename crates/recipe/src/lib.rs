@@ -4,6 +4,7 @@
 //! several roots and never lets one broken file hide another; [`Author`] writes them durably; [`RecipeSource`] offers them
 //! as a source of tools and follows changes on disk.
 
+mod edit;
 mod fields;
 mod file;
 mod imports;
@@ -13,6 +14,7 @@ mod recipe;
 mod root;
 mod scan;
 
+pub use edit::{Author, Registration};
 pub use fields::Fields;
 pub use file::{FileError, Form, Lambda, MAX_FILE_BYTES, RawFile};
 pub use imports::{ImportError, Imports, Resolved};

@@ -6,7 +6,7 @@ mod front_matter;
 use serde_json::{Map, Value};
 
 pub use body::Lambda;
-pub(crate) use body::{Fence, template_fence};
+pub(crate) use body::template_fence;
 pub(crate) use front_matter::{end_of_front_matter, key_line};
 
 use crate::note::Note;

@@ -1,1 +1,3 @@
 //! Fixtures for tests: servers, witnesses, process trees, kill harness.
+
+pub mod binaries;

@@ -1,1 +1,22 @@
 //! The seams of Pentad: traits that the engine and what it runs agree on.
+//!
+//! Whoever offers tools implements [`ToolSource`]; whoever keeps the journal implements [`Store`]; whoever lets people
+//! or programs in calls [`Verbs`]. Nothing here does anything by itself.
+
+pub mod attend;
+pub mod author;
+pub mod source;
+pub mod store;
+pub mod verbs;
+
+pub use attend::{Attendance, Progress, ProgressSink};
+pub use author::{Authored, ToolAuthor};
+pub use source::{
+    Content, Diagnostic, Readiness, Severity, SourceStatus, StreamCapture, ToolCall, ToolFailure, ToolOutput,
+    ToolSource,
+};
+pub use store::{
+    ActivityFilter, ApprovalFilter, Attachment, BlobRef, Durability, EventPage, EventRange, NewRun,
+    NewThread, RunChange, RunFilter, Store, StoreError, ThreadFilter, ThreadHit,
+};
+pub use verbs::Verbs;

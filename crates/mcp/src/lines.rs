@@ -283,7 +283,7 @@ impl Shared {
         );
         tracing::debug!(error = %first, "a line is no JSON-RPC message");
         match (self.peer, well_formed) {
-            (_, true) if salvage.method && salvage.id.is_none() => Step::Ignore,
+            (_, true) if salvage.method && !salvage.has_id => Step::Ignore,
             (PeerEnd::Client, true) => answer(
                 salvage.id,
                 ErrorCode::INVALID_REQUEST,
@@ -308,7 +308,7 @@ impl Shared {
             line.bytes, line.limit
         );
         match self.peer {
-            PeerEnd::Client if salvage.method && salvage.id.is_none() => Step::Ignore,
+            PeerEnd::Client if salvage.method && !salvage.has_id => Step::Ignore,
             PeerEnd::Client => answer(salvage.id, ErrorCode::INVALID_REQUEST, text),
             PeerEnd::Server => self.failed_answer::<R>(&line.head, salvage, &text),
         }

@@ -34,6 +34,7 @@ impl OversizedLine {
         if found.id.is_none() {
             let tail: Vec<u8> = self.tail.iter().copied().collect();
             found.id = salvage_tail(&tail);
+            found.has_id |= found.id.is_some();
         }
         found
     }

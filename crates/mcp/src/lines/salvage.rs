@@ -6,6 +6,8 @@ use rmcp::model::RequestId;
 #[derive(Debug, Default, PartialEq)]
 pub struct Salvage {
     pub id: Option<RequestId>,
+    /// Whether an `id` is there, usable or not: a notification has none.
+    pub has_id: bool,
     pub method: bool,
 }
 
@@ -24,7 +26,10 @@ pub fn salvage(text: &[u8]) -> Salvage {
         }
         match key {
             br#""id""# => {
-                let Some(value) = walk.value() else { return found };
+                found.has_id = true;
+                let Some(value) = walk.value() else {
+                    return found;
+                };
                 found.id = serde_json::from_slice(value).ok();
             }
             key => {

@@ -178,6 +178,7 @@ fn ids_are_found_where_serializers_put_them() {
         salvage(br#"{"jsonrpc" : "2.0", "id":"a\"b", "method":"x", "params":{"#),
         Salvage {
             id: found("a\"b"),
+            has_id: true,
             method: true
         }
     );

@@ -1,3 +1,10 @@
 //! The Model Context Protocol in both directions; the only crate that knows rmcp.
+//!
+//! [`serve`] offers the five verbs to any MCP client over a pair of byte streams. [`StdioServer`] makes a configured
+//! MCP server a source of tools.
 
+mod face;
 mod lines;
+
+pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, serve};
+pub use lines::{FACE_MESSAGE_BYTES, LineReport, SERVER_MESSAGE_BYTES};

@@ -147,6 +147,14 @@ impl LineTransport {
         }
     }
 
+    /// Closes our side of the connection, so that the peer sees the end of its input.
+    pub async fn close_output(&self) {
+        // A write into a full pipe may hold the lock for as long as the peer likes.
+        if let Ok(mut output) = tokio::time::timeout(CLOSE_LIMIT, self.shared.output.lock()).await {
+            drop(output.take());
+        }
+    }
+
     /// Returns what was skipped so far.
     #[must_use]
     pub fn report(&self) -> LineReport {
@@ -178,10 +186,7 @@ impl<R: ServiceRole> Transport<R> for LineTransport {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        // A write into a full pipe may hold the lock for as long as the peer likes.
-        if let Ok(mut output) = tokio::time::timeout(CLOSE_LIMIT, self.shared.output.lock()).await {
-            drop(output.take());
-        }
+        self.close_output().await;
         Ok(())
     }
 }

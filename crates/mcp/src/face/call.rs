@@ -92,7 +92,6 @@ impl Face {
             verb,
             arguments,
             deadline: None,
-            request_key: None,
             view_bytes: self.options.view_bytes,
         }
     }

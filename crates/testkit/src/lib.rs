@@ -1,1 +1,4 @@
 //! Fixtures for tests: servers, witnesses, process trees, kill harness.
+
+pub mod client;
+pub mod process;

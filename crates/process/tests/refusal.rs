@@ -1,0 +1,81 @@
+//! Commands that cannot start, and what the error says.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use common::{sh, spawner, within};
+use pentad_process::{CommandSpec, MAX_ARGUMENT_BYTES, Spawner};
+
+async fn refusal(spawner: &Spawner, change: impl FnOnce(&mut CommandSpec)) -> String {
+    let mut spec = sh("true");
+    change(&mut spec);
+    within(spawner.spawn(spec)).await.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn every_refusal_names_the_program_and_the_next_step() {
+    let spawner = spawner();
+    let directory = tempfile::tempdir_in("/tmp").unwrap();
+    let file = |name: &str, text: &str, mode: u32| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    file("plain", "text", 0o644);
+    file("lost", "#!/no/such/interpreter\n", 0o755);
+    file("binary", "\0\0", 0o755);
+    let mut said = Vec::new();
+    said.push(refusal(&spawner, |spec| spec.program = "no-such-program".into()).await);
+    for program in ["./missing", "./plain", "./lost", "./binary"] {
+        let cwd = directory.path().to_path_buf();
+        said.push(
+            refusal(&spawner, |spec| {
+                spec.program = program.into();
+                spec.cwd = cwd;
+            })
+            .await,
+        );
+    }
+    said.push(refusal(&spawner, |spec| spec.cwd = "/no/such/directory".into()).await);
+    said.push(refusal(&spawner, |spec| spec.program = "".into()).await);
+    said.push(refusal(&spawner, |spec| spec.args = vec!["a".into(), "b\0c".into()]).await);
+    said.push(refusal(&spawner, |spec| _ = spec.env.insert("X".into(), "b\0c".into())).await);
+    let text = said.join("\n").replace(directory.path().to_str().unwrap(), "DIR");
+    insta::assert_snapshot!(text, @"");
+}
+
+#[tokio::test]
+async fn o11_too_long_a_command_is_refused_with_the_limit_named() {
+    let spawner = spawner();
+    // The longest argument that fits arrives whole.
+    let mut spec = sh("printf %s \"$1\" | wc -c");
+    spec.args
+        .extend(["sh".into(), "x".repeat(MAX_ARGUMENT_BYTES - 1).into()]);
+    let mut child = spawner.spawn(spec).await.unwrap();
+    assert_eq!(common::line(child.stdout.as_mut().unwrap()).await, "131071");
+    let said = [
+        refusal(&spawner, |spec| {
+            spec.args.push("x".repeat(MAX_ARGUMENT_BYTES).into())
+        })
+        .await,
+        refusal(&spawner, |spec| {
+            _ = spec.env.insert("LONG".into(), "x".repeat(200_000).into())
+        })
+        .await,
+        refusal(&spawner, |spec| {
+            spec.args.extend((0..100).map(|_| "x".repeat(100_000).into()))
+        })
+        .await,
+    ];
+    let limit = said[2]
+        .split("; the limit is ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .to_owned();
+    insta::assert_snapshot!(said.join("\n").replace(&limit, "LIMIT"), @"");
+}

@@ -523,6 +523,41 @@ async fn hits_show_whether_a_call_would_ask() {
     assert_eq!(home.store.approvals.lock().unwrap().len(), 1);
 }
 
+#[tokio::test]
+async fn named_rights_are_granted_for_a_run_at_most() {
+    let home = home("");
+    let act = Act {
+        right: Some(Grant::Execute),
+        ..call("builtin/execute")
+    };
+    let authority = Authority {
+        grants: GrantSet::new(
+            Authority::everything()
+                .grants
+                .iter()
+                .cloned()
+                .chain([Grant::Execute]),
+        ),
+        standing: GrantSet::default(),
+    };
+    let refusal = home.gate.judge(&act, &authority).await.unwrap_err();
+    assert_eq!(refusal.kind, RefusalKind::ApprovalRequired);
+    assert!(home.store.approvals.lock().unwrap()[0].run_at_most);
+}
+
+#[test]
+fn what_a_policy_denies_is_not_shown_in_any_spelling() {
+    let policy =
+        Policy::parse("[[rule]]\nactor = \"client:*\"\ndeny = [\"call:github/Delete_Repo\"]").unwrap();
+    let visibility = |actor: Actor| crate::Visibility {
+        denied: policy.denied_for(&actor),
+        ..crate::Visibility::everything()
+    };
+    let tool = pentad_model::ToolRef::new("github", "delete_repo");
+    assert!(!visibility(client()).sees(&tool));
+    assert!(visibility(Actor::Agent(Name::main())).sees(&tool));
+}
+
 #[test]
 fn input_hashes_ignore_key_order_only() {
     let hash = |value: serde_json::Value| input_hash(value.as_object().unwrap()).unwrap();

@@ -87,6 +87,27 @@ fn n03_a_bare_name_of_several_sources_is_never_decided() {
 }
 
 #[test]
+fn refusals_name_the_candidates_and_the_state() {
+    let later = FakeSource::named("later", &[]);
+    later.stands(Readiness::Disabled {
+        error: "exit 1".to_owned(),
+    });
+    let catalog = some_catalog();
+    catalog.add_source(later);
+    let texts: Vec<String> = ["create_issue", "later/x", "build"]
+        .into_iter()
+        .filter_map(|name| catalog.resolve(name, &Visibility::everything()).refusal(name))
+        .map(|refusal| refusal.to_text())
+        .collect();
+    insta::assert_snapshot!(texts.join("\n"), @"
+    Several sources have a tool 'create_issue'; give the full name.
+    Supported: github/create_issue, gitlab/create_issue.
+    The tools of later are not known: failed too often, not tried by itself: exit 1.
+    Next: pentad doctor shows what later needs; then repeat
+    ");
+}
+
+#[test]
 fn n04_a_known_source_takes_the_first_slash() {
     assert_eq!(
         resolve("recipes/github/notes"),

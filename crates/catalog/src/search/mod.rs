@@ -65,6 +65,11 @@ pub trait Ranker: Send + Sync {
         visibility: &Visibility,
         limit: usize,
     ) -> Vec<Ranked>;
+
+    /// Drops what is kept of a source that is gone.
+    fn forget(&self, source: &str) {
+        let _ = source;
+    }
 }
 
 impl Catalog {

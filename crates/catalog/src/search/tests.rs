@@ -173,6 +173,31 @@ fn n12_only_what_changed_is_analysed_again() {
 }
 
 #[test]
+fn n12_ten_clients_see_every_tool_while_the_source_changes() {
+    let source = FakeSource::named("s", &[("constant", "Always here.")]);
+    let catalog = Catalog::new(vec![Arc::clone(&source) as Arc<dyn ToolSource>]);
+    let constant = Arc::clone(&source.documents()[0]);
+    let missed: usize = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..10)
+            .map(|_| {
+                scope.spawn(|| {
+                    (0..40)
+                        .filter(|_| find(&catalog, "always here") != ["s/constant"])
+                        .count()
+                })
+            })
+            .collect();
+        for i in 0..40 {
+            let other = document("s", &format!("other_{i}"), "Something else.");
+            source.set(vec![Arc::new(other), Arc::clone(&constant)]);
+        }
+        clients.into_iter().map(|client| client.join().unwrap()).sum()
+    });
+    assert_eq!(missed, 0);
+    assert_eq!(find(&catalog, "other_39"), ["s/other_39"]);
+}
+
+#[test]
 fn an_empty_result_says_what_was_searched() {
     let catalog = some_catalog();
     let pending = FakeSource::named("later", &[]);

@@ -32,9 +32,9 @@ fn closed<T>() -> Answer<T> {
 impl Store for FakeStore {
     async fn ask(&self, approval: Approval, events: Vec<NewEvent>) -> Answer<Approval> {
         let mut all = self.approvals.lock().unwrap();
-        let open = all.iter().find(|a| {
-            a.state == ApprovalState::Open && a.subject == approval.subject && a.thread == approval.thread
-        });
+        let open = all
+            .iter()
+            .find(|a| a.state == ApprovalState::Open && a.subject == approval.subject);
         if let Some(open) = open {
             return Ok(open.clone());
         }
@@ -72,9 +72,8 @@ impl Store for FakeStore {
             same && match a.state {
                 ApprovalState::Granted(Scope::Always) => true,
                 ApprovalState::Granted(Scope::Run) => a.thread == thread,
-                ApprovalState::Granted(Scope::Once) => {
-                    a.thread == thread && own.input_hash == subject.input_hash
-                }
+                ApprovalState::Granted(Scope::Once) => own.input_hash == subject.input_hash,
+
                 _ => false,
             }
         });

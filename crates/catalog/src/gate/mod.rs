@@ -257,9 +257,7 @@ fn permits(approval: &Approval, subject: &Subject, thread: ThreadId) -> bool {
         && match approval.state {
             ApprovalState::Granted(Scope::Always) => true,
             ApprovalState::Granted(Scope::Run) => approval.thread == thread,
-            ApprovalState::Granted(Scope::Once) => {
-                approval.thread == thread && own.input_hash == subject.input_hash
-            }
+            ApprovalState::Granted(Scope::Once) => own.input_hash == subject.input_hash,
             ApprovalState::Open
             | ApprovalState::Used
             | ApprovalState::Denied

@@ -259,6 +259,3 @@ fn sync_folder(place: &Path) -> Result<(), StoreError> {
         .and_then(|folder| folder.sync_all())
         .map_err(|e| file_error(folder, &e))
 }
-
-#[cfg(test)]
-mod tests;

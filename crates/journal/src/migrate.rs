@@ -59,6 +59,7 @@ pub(crate) fn prepare(path: &Path, migrations: &[&str], busy: Duration) -> Resul
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;")?;
             apply(&mut connection, migrations, 0)?;
             sync_folder(path)?;
+            sync_folder(path.parent().unwrap_or(path))?;
         }
     }
     ready(path, connection)

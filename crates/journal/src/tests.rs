@@ -137,35 +137,79 @@ async fn d15_no_list_sorts_or_scans_the_whole_database() {
 async fn d17_the_log_stays_bounded_and_freed_pages_go_back() {
     let dir = tempfile::tempdir().unwrap();
     let journal = Journal::open(dir.path(), JournalOptions::default()).unwrap();
-    let wal = dir.path().join("pentad.db-wal");
-    let junk = |n: u32| {
-        move |scope: &mut Scope<'_>| {
-            scope.connection.execute_batch(&format!(
-            "CREATE TABLE IF NOT EXISTS junk (n, bytes); INSERT INTO junk VALUES ({n}, randomblob(100000))"
-        ))?;
-            Ok(())
-        }
-    };
     for n in 0..250 {
-        journal.write(Durability::Crash, junk(n)).await.unwrap();
+        let junk = move |scope: &mut Scope<'_>| {
+            Ok(scope.connection.execute_batch(&format!(
+                "CREATE TABLE IF NOT EXISTS junk (n, bytes); INSERT INTO junk VALUES ({n}, randomblob(100000))"
+            ))?)
+        };
+        journal.write(Durability::Crash, junk).await.unwrap();
     }
-    let size = std::fs::metadata(&wal).unwrap().len();
+    let size = std::fs::metadata(dir.path().join("pentad.db-wal")).unwrap().len();
     assert!(size <= 16 << 20, "the log has {size} bytes");
-    let file_size = || std::fs::metadata(journal.database()).unwrap().len();
     let drop_junk = |scope: &mut Scope<'_>| Ok(scope.connection.execute_batch("DROP TABLE junk")?);
     journal.write(Durability::Crash, drop_junk).await.unwrap();
-    let full = file_size();
-    let free = |connection: &Connection| {
-        Ok(connection.pragma_query_value(None, "freelist_count", |r| r.get::<_, u32>(0))?)
+    let pages = |connection: &Connection| {
+        let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
+        Ok((number("page_count")?, number("freelist_count")?))
     };
-    let freed = journal.read(free).await.unwrap();
+    let (all, free) = journal.read(pages).await.unwrap();
     for _ in 0..(2 * writer::WAL_LOOK) {
         journal.write(Durability::Crash, |_| Ok(())).await.unwrap();
     }
+    let (all_after, free_after) = journal.read(pages).await.unwrap();
     assert!(
-        journal.read(free).await.unwrap() < freed,
-        "nothing was given back"
+        all_after < all && free_after < free,
+        "{all} {free} {all_after} {free_after}"
     );
     journal.close().await.unwrap();
-    assert!(file_size() < full);
+}
+
+#[tokio::test]
+async fn only_what_must_survive_power_loss_is_synced() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open(dir.path(), JournalOptions::default()).unwrap();
+    let synchronous = |scope: &mut Scope<'_>| {
+        let level = scope
+            .connection
+            .pragma_query_value(None, "synchronous", |row| row.get::<_, i32>(0));
+        Ok(level?)
+    };
+    for (durability, level) in [
+        (Durability::Crash, 1),
+        (Durability::Power, 2),
+        (Durability::Power, 2),
+        (Durability::Crash, 1),
+    ] {
+        assert_eq!(journal.write(durability, synchronous).await.unwrap(), level);
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_is_never_released_fails_all_who_wait_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = JournalOptions {
+        busy_timeout: Duration::from_millis(200),
+        ..JournalOptions::default()
+    };
+    let journal = Journal::open(dir.path(), options).unwrap();
+    let other = Connection::open(journal.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let waiting: Vec<_> = (0..6)
+        .map(|_| {
+            let journal = journal.clone();
+            tokio::spawn(async move { journal.write(Durability::Power, |_| Ok(())).await })
+        })
+        .collect();
+    for one in waiting {
+        let Err(StoreError::Unusable(text)) = one.await.unwrap() else {
+            panic!("it was written");
+        };
+        assert!(
+            text.ends_with("kept locked by another process; repeat, or end the process that holds it open")
+        );
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    journal.write(Durability::Power, |_| Ok(())).await.unwrap();
+    journal.close().await.unwrap();
 }

@@ -12,8 +12,9 @@ use pentad_program::{Durability, StoreError};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::connection;
 use crate::fault::Fault;
-use crate::options::Owner;
+use crate::options::{JournalOptions, Owner};
 use crate::search;
 
 /// Most requests of one transaction.
@@ -25,6 +26,8 @@ const WORDS_BEHIND: u64 = 256;
 const WAL_LIMIT_BYTES: u64 = 64 << 20;
 /// Transactions between two looks at the WAL file's size.
 pub(crate) const WAL_LOOK: u32 = 256;
+/// How long emptying the WAL waits for readers.
+const CHECKPOINT_WAIT: Duration = Duration::from_millis(100);
 /// Free pages that are given back to the file system at once.
 const FREED_PAGES: u32 = 256;
 
@@ -50,8 +53,6 @@ pub(crate) trait Member: Send {
     fn perform(&mut self, scope: &mut Scope<'_>) -> Result<(), Lost>;
     /// Answers, after the commit or instead of it.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
-    /// Records a failure of this member alone.
-    fn fail(&mut self, error: StoreError);
 }
 
 /// Why a member's work does not count.
@@ -102,10 +103,6 @@ where
         // Whoever asked may be gone; what was committed stays.
         let _unheard = self.reply.send(outcome);
     }
-
-    fn fail(&mut self, error: StoreError) {
-        self.outcome = Some(Err(error));
-    }
 }
 
 /// Returns a request for the writer and the place of its answer.
@@ -135,6 +132,7 @@ pub(crate) struct Writer {
     database: PathBuf,
     owner: Owner,
     head: watch::Sender<Option<u64>>,
+    busy: Duration,
     synchronous: Option<Durability>,
     words_behind: u64,
     until_wal_look: u32,
@@ -145,14 +143,15 @@ impl Writer {
     pub(crate) fn new(
         connection: Connection,
         database: PathBuf,
-        owner: Owner,
+        options: &JournalOptions,
         head: watch::Sender<Option<u64>>,
     ) -> Self {
         Self {
             connection,
             database,
-            owner,
+            owner: options.owner.clone(),
             head,
+            busy: options.busy_timeout,
             synchronous: None,
             words_behind: 0,
             until_wal_look: WAL_LOOK,
@@ -178,21 +177,20 @@ impl Writer {
         match self.attempt(&mut batch) {
             Ok(()) => batch.into_iter().for_each(|member| member.answer(None)),
             // One member may have been too much for the disk: each gets its own transaction.
-            Err(_) if batch.len() > 1 => {
+            Err(fault) if batch.len() > 1 && !fault.is_busy() => {
                 for member in batch {
-                    let mut alone = vec![member];
+                    let mut alone = [member];
                     let failure = self.attempt(&mut alone).err();
-                    self.answer_all(alone, failure);
+                    self.answer_all(alone, failure.as_ref());
                 }
             }
-            Err(fault) => self.answer_all(batch, Some(fault)),
+            Err(fault) => self.answer_all(batch, Some(&fault)),
         }
     }
 
-    fn answer_all(&self, batch: Vec<Box<dyn Member>>, failure: Option<Fault>) {
-        let mut failure = failure.map(|fault| fault.into_store(&self.database));
+    fn answer_all(&self, batch: impl IntoIterator<Item = Box<dyn Member>>, failure: Option<&Fault>) {
         for member in batch {
-            member.answer(failure.take());
+            member.answer(failure.map(|fault| fault.shared(&self.database)));
         }
     }
 
@@ -235,7 +233,6 @@ impl Writer {
                 Err(Lost::Storage(fault)) => return Err(fault),
                 Err(Lost::Refused) => {
                     if connection.is_autocommit() {
-                        member.fail(StoreError::NotWritten(self.database.display().to_string()));
                         return Err(StoreError::NotWritten(self.database.display().to_string()).into());
                     }
                     run(connection, "ROLLBACK TO member")?;
@@ -290,7 +287,7 @@ impl Writer {
     }
 
     /// Keeps the WAL bounded when readers never let it be reused, and gives freed pages back.
-    fn bound_files(&self) -> Result<(), Fault> {
+    fn bound_files(&mut self) -> Result<(), Fault> {
         let mut wal = self.database.clone().into_os_string();
         wal.push("-wal");
         let size = std::fs::metadata(PathBuf::from(wal)).map_or(0, |m| m.len());
@@ -311,17 +308,19 @@ impl Writer {
         Ok(())
     }
 
-    fn checkpoint(&self) -> Result<(), Fault> {
-        self.connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-        Ok(())
+    /// Empties the WAL unless somebody reads from it for longer than a moment.
+    fn checkpoint(&mut self) -> Result<(), Fault> {
+        connection::wait_at_most(&mut self.connection, CHECKPOINT_WAIT)?;
+        let emptied = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        connection::wait_at_most(&mut self.connection, self.busy)?;
+        Ok(emptied?)
     }
 
-    fn finish(self) -> Result<(), StoreError> {
+    fn finish(mut self) -> Result<(), StoreError> {
         // Other processes may still read; what is left in the WAL is read from there.
-        let quick = self.connection.busy_timeout(Duration::from_millis(100));
-        let emptied = quick.map_err(Fault::from).and_then(|()| self.checkpoint());
-        if let Err(error) = emptied {
+        if let Err(error) = self.checkpoint() {
             tracing::debug!(%error, "the write-ahead log stays for the next start");
         }
         let database = self.database;

@@ -125,8 +125,13 @@ async fn a_spool_file_is_moved_and_any_other_copied() {
     );
 
     std::os::unix::fs::symlink("/etc/passwd", runs.join("link")).unwrap();
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(runs.join("pipe"))
+        .status();
+    assert!(pipe.unwrap().success());
     for wrong in [
         runs.join("link"),
+        runs.join("pipe"),
         runs.clone(),
         runs.join("none"),
         "/dev/null".into(),

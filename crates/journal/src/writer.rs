@@ -261,7 +261,7 @@ impl Writer {
     /// over, so this does not wait for an empty queue. Failures are no one's: the next search or look tries again.
     fn tidy(&mut self) {
         if self.words_behind >= WORDS_BEHIND {
-            self.words_behind = 0;
+            self.words_behind -= WORDS_BEHIND;
             if let Err(error) = self.collect_words() {
                 tracing::warn!(%error, "the words of new events could not be collected; the next search does it");
             }

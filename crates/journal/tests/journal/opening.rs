@@ -4,6 +4,7 @@ use crate::fixtures::{home, note};
 use pentad_journal::{Journal, JournalOptions};
 use pentad_program::{Durability, Store, StoreError};
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 fn bytes_in(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -41,17 +42,14 @@ async fn a_new_journal_says_what_it_is() {
     assert_eq!(pragma("user_version"), 1.into());
     assert_eq!(pragma("journal_mode"), "wal".to_owned().into());
     assert_eq!(pragma("auto_vacuum"), 2.into());
-    use std::os::unix::fs::PermissionsExt;
     let fresh = home.dir.path().join("deeper/state");
-    Journal::open(&fresh, JournalOptions::default())
-        .unwrap()
-        .close()
-        .await
-        .unwrap();
-    assert_eq!(
-        std::fs::metadata(&fresh).unwrap().permissions().mode() & 0o777,
-        0o700
-    );
+    let journal = Journal::open(&fresh, JournalOptions::default()).unwrap();
+    journal.open_thread(crate::fixtures::new_thread()).await.unwrap();
+    let mode = |name: &str| std::fs::metadata(fresh.join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("."), 0o700);
+    for name in ["pentad.db", "pentad.db-wal", "pentad.db-shm", "pentad.lock"] {
+        assert_eq!(mode(name), 0o600, "{name}");
+    }
 }
 
 #[tokio::test]

@@ -11,5 +11,6 @@ pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, serve};
 pub use lines::{FACE_MESSAGE_BYTES, LineReport, SERVER_MESSAGE_BYTES};
 pub use server::{
     DEPTH_VARIABLE, LaunchFailure, LaunchSpec, Launched, MAX_DEPTH, ServerConfig, ServerError,
-    ServerLauncher, ServerLimits, ServerProcess, ServerRuntime, Share, StdioServer, ToolTrust,
+    ServerLauncher, ServerLimits, ServerProcess, ServerRuntime, Share, SpawnerLauncher, StdioServer,
+    ToolTrust,
 };

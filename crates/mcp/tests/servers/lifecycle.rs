@@ -131,6 +131,16 @@ async fn p09_a_server_that_ignores_eof_and_term_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn p03_what_a_server_left_behind_goes_with_it() {
+    let bench = Bench::new();
+    let server = bench.server(&[]);
+    let left = call(&server, "grandchild", json!({})).await.unwrap();
+    assert!(is_alive(text(&left)));
+    end(&server).await;
+    assert!(!is_alive(text(&left)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_flood_on_stdout_fails_the_start_and_nothing_else() {
     let bench = Bench::new();
     let server = bench.server(&["--flood"]);

@@ -198,6 +198,9 @@ async fn a_server_gets_only_its_own_variables() {
     let bench = Bench::new();
     let mut config = bench.config(&[]);
     config.env.insert("TOKEN".to_owned(), "s3cret".to_owned());
+    config
+        .args
+        .extend(["--stderr".to_owned(), "logged in with s3cret".to_owned()]);
     assert!(!format!("{config:?}").contains("s3cret"));
     let server = bench.made(config);
     for (name, value) in [
@@ -209,5 +212,10 @@ async fn a_server_gets_only_its_own_variables() {
         let output = call(&server, "environment", json!({"name": name})).await.unwrap();
         assert_eq!(text(&output), value, "{name}");
     }
+    let shown = format!("{:?}", server.status());
+    assert!(
+        shown.contains("logged in with [secret]") && !shown.contains("s3cret"),
+        "{shown}"
+    );
     end(&server).await;
 }

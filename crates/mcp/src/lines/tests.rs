@@ -156,6 +156,23 @@ async fn a_flood_of_garbage_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn an_answer_that_the_end_cut_off_is_the_end() {
+    let mut wired = wired(PeerEnd::Server, 4_096);
+    wired
+        .to_us
+        .write_all(br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"te"#)
+        .await
+        .unwrap();
+    wired.to_us.shutdown().await.unwrap();
+    assert!(
+        Transport::<RoleClient>::receive(&mut wired.transport)
+            .await
+            .is_none()
+    );
+    assert_eq!(wired.transport.report(), LineReport::default());
+}
+
+#[tokio::test]
 async fn p07_the_end_of_input_waits_for_its_release() {
     let mut wired = wired(PeerEnd::Client, 4_096);
     wired.to_us.write_all(PING).await.unwrap();

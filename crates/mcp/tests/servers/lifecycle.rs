@@ -219,3 +219,43 @@ async fn a_server_gets_only_its_own_variables() {
     );
     end(&server).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn m09_servers_start_only_so_many_at_a_time() {
+    let mut bench = Bench::new();
+    bench.runtime.starts = Arc::new(tokio::sync::Semaphore::new(1));
+    let servers: Vec<_> = ["one", "two", "three"]
+        .into_iter()
+        .map(|name| {
+            let mut config = bench.config(&["--start-delay-ms", "30"]);
+            config.name = name.to_owned();
+            Arc::new(bench.made(config))
+        })
+        .collect();
+    let starts: Vec<_> = servers
+        .iter()
+        .map(|server| {
+            let server = Arc::clone(server);
+            tokio::spawn(async move { server.refresh().await })
+        })
+        .collect();
+    for start in starts {
+        start.await.unwrap();
+    }
+    let witness = bench.witness();
+    let order: Vec<_> = witness.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(
+        order,
+        [
+            "start",
+            "tools/list",
+            "start",
+            "tools/list",
+            "start",
+            "tools/list"
+        ]
+    );
+    for server in &servers {
+        end(server).await;
+    }
+}

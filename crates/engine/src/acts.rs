@@ -4,11 +4,12 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pentad_catalog::gate::{Act, input_hash};
+use pentad_catalog::gate::{Act, Reach, Verdict, input_hash};
 use pentad_model::grant::{Grant, GrantVerb};
 use pentad_model::{Address, GrantSet, Refusal, RefusalKind};
+use serde_json::Map;
 use pentad_space::Scene;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Engine;
 use crate::invoke::{Context, lexical};
@@ -48,7 +49,7 @@ impl Engine {
         &self,
         context: &Context,
         access: Access<'_>,
-        content: Option<&Value>,
+        content: Option<&Map<String, Value>>,
     ) -> Result<Scene, Refusal> {
         let address = access.address();
         let workspace = &context.workspace.cwd;
@@ -58,76 +59,36 @@ impl Engine {
             _ => None,
         };
         let inside = path.as_ref().is_none_or(|path| path.starts_with(workspace));
-        let (verb, read_only) = match access {
-            Access::Read(_) => (GrantVerb::Read, inside),
-            Access::Write(_) => (GrantVerb::Write, false),
-            Access::DryRun(_) => (GrantVerb::Write, true),
+        let verb = match access {
+            Access::Read(_) => GrantVerb::Read,
+            Access::Write(_) | Access::DryRun(_) => GrantVerb::Write,
         };
-        if context.run.is_some() {
-            self.within_run(context, verb, &target)?;
-        }
-        let hash = content.map(input_hash).unwrap_or_default();
+        let hash = hash_of(content)?;
         let act = Act {
             verb,
             target: target.clone(),
+            reach: if inside { Reach::Own } else { Reach::Outside },
+            right: None,
             caller: context.caller.clone(),
             agent: context.agent().clone(),
             thread: context.thread.id,
             run: context.run,
-            read_only_trusted: read_only,
+            read_only_trusted: false,
             destructive: false,
             input_hash: hash.clone(),
             closure_hash: hash,
             question: question(verb, &target, content),
         };
-        self.parts.gate.judge(&act, &context.grants).await?;
-        Ok(self.scene(context, verb, path))
-    }
-
-    /// A run's stored grants bound what it may reach, whatever anybody approves later.
-    fn within_run(&self, context: &Context, verb: GrantVerb, target: &str) -> Result<(), Refusal> {
-        if context
-            .visible
-            .covers(verb, &pentad_model::grant::components(target))
-        {
-            return Ok(());
-        }
-        let message = format!("This run was not granted {}.", Grant::act(verb, target));
-        Err(Refusal::new(RefusalKind::Forbidden, target, message).next_step(
-            "read ~/self shows what it was granted; its parent grants more with tools when it delegates",
-        ))
-    }
-
-    fn scene(&self, context: &Context, verb: GrantVerb, path: Option<PathBuf>) -> Scene {
-        let mut read_roots = vec![context.workspace.cwd.clone()];
-        read_roots.extend(context.workspace.project_root.clone());
-        read_roots.extend(file_roots(&context.grants, GrantVerb::Read));
-        let mut write_roots = file_roots(&context.grants, GrantVerb::Write);
-        // The gate allowed this one path; the family opens it beneath its own folder, by handle.
-        if let Some(path) = path {
-            let root = if path.is_dir() {
-                path
-            } else {
-                path.parent().map_or_else(|| path.clone(), Path::to_path_buf)
-            };
-            match verb {
-                GrantVerb::Write => write_roots.push(root),
-                GrantVerb::Read | GrantVerb::Call | GrantVerb::Delegate => read_roots.push(root),
+        match access {
+            // Nothing will change, so nobody is asked; what is denied outright stays denied.
+            Access::DryRun(_) => {
+                if let Verdict::Denied(refusal) = self.parts.gate.would_ask(&act, &context.authority) {
+                    return Err(refusal);
+                }
             }
+            Access::Read(_) | Access::Write(_) => drop(self.parts.gate.judge(&act, &context.authority).await?),
         }
-        Scene {
-            caller: context.caller.clone(),
-            agent: context.agent().clone(),
-            thread: context.thread.id,
-            run: context.run,
-            workspace: context.workspace.clone(),
-            read_roots,
-            write_roots,
-            grants: context.grants.clone(),
-            dry_run: false,
-            attendance: context.attendance.clone(),
-            now: context.now,
-        }
+        Ok(scene(context, verb, path))
     }
 
     /// Runs a family's work within the invocation's time; cancelled or late, it gets a moment to end by itself.
@@ -168,9 +129,48 @@ fn file_roots(grants: &GrantSet, verb: GrantVerb) -> Vec<PathBuf> {
 }
 
 /// What a person reads before approving.
-fn question(verb: GrantVerb, target: &str, content: Option<&Value>) -> String {
+fn question(verb: GrantVerb, target: &str, content: Option<&Map<String, Value>>) -> String {
     let act = Grant::act(verb, target);
     let shown =
-        content.map(|c| pentad_model::text::excerpt(&pentad_model::text::visible(&c.to_string()), 2000));
+        content.map(|c| pentad_model::text::excerpt(&pentad_model::text::visible(&json!(c).to_string()), 2000));
     shown.map_or_else(|| act.to_string(), |shown| format!("{act}\n{shown}"))
+}
+
+fn scene(context: &Context, verb: GrantVerb, path: Option<PathBuf>) -> Scene {
+    let mut read_roots = vec![context.workspace.cwd.clone()];
+    read_roots.extend(context.workspace.project_root.clone());
+    read_roots.extend(file_roots(&context.authority.standing, GrantVerb::Read));
+    let mut write_roots = file_roots(&context.authority.standing, GrantVerb::Write);
+    // The gate allowed this one path; the family opens it beneath its own folder, by handle.
+    if let Some(path) = path {
+        let root = if path.is_dir() {
+            path
+        } else {
+            path.parent().map_or_else(|| path.clone(), Path::to_path_buf)
+        };
+        match verb {
+            GrantVerb::Write => write_roots.push(root),
+            GrantVerb::Read | GrantVerb::Call | GrantVerb::Delegate => read_roots.push(root),
+        }
+    }
+    Scene {
+        caller: context.caller.clone(),
+        agent: context.agent().clone(),
+        thread: context.thread.id,
+        run: context.run,
+        workspace: context.workspace.clone(),
+        read_roots,
+        write_roots,
+        grants: context.authority.standing.clone(),
+        dry_run: false,
+        attendance: context.attendance.clone(),
+        now: context.now,
+    }
+}
+
+
+/// Returns the hash of what would be written; an approval is bound to it.
+pub(crate) fn hash_of(content: Option<&Map<String, Value>>) -> Result<String, Refusal> {
+    let Some(content) = content else { return Ok(String::new()) };
+    input_hash(content).map_err(|e| Refusal::new(RefusalKind::BadRequest, "input", format!("{e}.")))
 }

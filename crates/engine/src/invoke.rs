@@ -10,9 +10,10 @@ use pentad_model::select::Selection;
 use pentad_model::thread::Thread;
 use pentad_model::verb::{Format, Request};
 use pentad_model::{
-    Actor, CallId, GrantSet, Id, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, ThreadId,
+    Actor, CallId, Id, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, ThreadId,
     Timestamp, Verb,
 };
+use pentad_catalog::Authority;
 use pentad_program::{Attendance, StoreError};
 
 use crate::{Engine, verbs, view};
@@ -27,10 +28,8 @@ pub(crate) struct Context {
     pub thread: Thread,
     /// The run that invokes, when a run does.
     pub run: Option<RunId>,
-    /// What it may do without being asked beyond the defaults.
-    pub grants: GrantSet,
-    /// What its caller may see of the catalog.
-    pub visible: GrantSet,
+    /// What it may do at all, and what of it without asking.
+    pub authority: Authority,
     /// Where paths are resolved.
     pub workspace: Workspace,
     /// Cancellation and progress.
@@ -62,8 +61,7 @@ impl Context {
             caller: self.caller.clone(),
             thread: self.thread.clone(),
             run: self.run,
-            grants: self.grants.clone(),
-            visible: self.visible.clone(),
+            authority: self.authority.clone(),
             workspace: self.workspace.clone(),
             attendance: Attendance::default(),
             now: self.now,
@@ -166,12 +164,11 @@ impl Engine {
             Actor::Client(name) => self.parts.clients.get(name),
             _ => None,
         };
-        let mut grants = settings.map(|s| s.grants.clone()).unwrap_or_default();
-        let mut visible = GrantSet::everything();
+        let standing = settings.map(|s| s.grants.clone()).unwrap_or_default();
+        let mut authority = Authority { standing, ..Authority::everything() };
         if let Some(run) = invocation.run {
             let run = self.parts.store.run(run).await.map_err(|e| store_refusal(&e))?;
-            visible = run.grants.clone();
-            grants = grants.intersect(&run.grants);
+            authority = authority.child(Some(&run.grants));
         }
         let cancel = attendance.cancel.child_token();
         let stopping = self.stopping.clone();
@@ -190,8 +187,7 @@ impl Engine {
             caller: invocation.caller.clone(),
             thread,
             run: invocation.run,
-            grants,
-            visible,
+            authority,
             workspace: invocation.workspace.clone(),
             attendance: Attendance {
                 cancel,

@@ -76,7 +76,7 @@ pub struct EngineParts {
     /// All address families.
     pub space: Space,
     /// The judge.
-    pub gate: Gate,
+    pub gate: Arc<Gate>,
     /// Writes tool files.
     pub author: Arc<dyn ToolAuthor>,
     /// Where each run gets its folder.
@@ -129,7 +129,7 @@ impl Engine {
 
     /// Returns the gate, through which a person answers approvals.
     #[must_use]
-    pub fn gate(&self) -> &Gate {
+    pub fn gate(&self) -> &Arc<Gate> {
         &self.parts.gate
     }
 }

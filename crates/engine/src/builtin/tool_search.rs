@@ -38,10 +38,7 @@ pub(super) fn run(catalog: Option<Arc<Catalog>>, call: &ToolCall) -> Result<Tool
         limit: limit.unwrap_or(8),
         source: text("source").map(str::to_owned),
     };
-    let visible = Visibility {
-        grants: call.visible.clone(),
-        sources: None,
-    };
+    let visible = Visibility::of(call.visible.clone());
     let found = catalog.search(text("query").unwrap_or_default(), &options, &visible);
     Ok(ToolOutput {
         content: vec![Content::Text(found.to_markdown())],

@@ -5,7 +5,8 @@ mod verb_page;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pentad_catalog::{Catalog, Resolution, SearchOptions, Visibility};
+use pentad_catalog::listing::readiness_words;
+use pentad_catalog::{Catalog, Gate, Listing, Resolution, SearchOptions, Visibility, unknown_tool};
 use pentad_model::address::Family;
 use pentad_model::event::{EventBody, NewEvent};
 use pentad_model::outcome::Product;
@@ -23,17 +24,19 @@ pub struct ToolsFamily {
     catalog: Arc<Catalog>,
     author: Arc<dyn ToolAuthor>,
     store: Arc<dyn Store>,
+    gate: Arc<Gate>,
 }
 
 impl ToolsFamily {
     /// Returns the family.
     #[must_use]
-    pub fn new(catalog: Arc<Catalog>, author: Arc<dyn ToolAuthor>, store: Arc<dyn Store>) -> Self {
-        Self {
-            catalog,
-            author,
-            store,
-        }
+    pub fn new(
+        catalog: Arc<Catalog>,
+        author: Arc<dyn ToolAuthor>,
+        store: Arc<dyn Store>,
+        gate: Arc<Gate>,
+    ) -> Self {
+        Self { catalog, author, store, gate }
     }
 
     async fn visible(&self, scene: &Scene) -> Result<Visibility, Refusal> {
@@ -41,23 +44,21 @@ impl ToolsFamily {
             None => GrantSet::everything(),
             Some(run) => self.store.run(run).await.map_err(|e| store_refusal(&e))?.grants,
         };
-        Ok(Visibility {
-            grants,
-            sources: None,
-        })
+        let denied = self.gate.policy().denied_for(&scene.caller.actor);
+        Ok(Visibility { denied, ..Visibility::of(grants) })
     }
 
     async fn list(&self, scene: &Scene, read: &Read) -> Result<Product, Refusal> {
         let visible = self.visible(scene).await?;
         let source = read.options.text("source");
-        if let Some(source) = source {
-            self.known_source(source)?;
-        }
         match read.options.text("query") {
             Some(query) => self.search(query, read.options.limit(8), source, &visible),
             None => {
-                let listing = self.catalog.list(&visible, source);
-                Ok(Product::text(listing.to_markdown(), "~/tools/").value(listing.to_value()))
+                let listing = match source {
+                    None => self.catalog.list(&visible),
+                    Some(source) => self.list_source(source, &visible)?,
+                };
+                Ok(Product::text(listing.to_markdown(), "~/tools/").value(json!(listing)))
             }
         }
     }
@@ -77,28 +78,20 @@ impl ToolsFamily {
         Ok(Product::text(found.to_markdown(), "~/tools/").value(found.to_value()))
     }
 
-    fn known_source(&self, source: &str) -> Result<(), Refusal> {
-        let statuses = self.catalog.statuses();
-        if statuses.iter().any(|s| s.source == source) {
-            return Ok(());
-        }
-        Err(Refusal::new(
-            RefusalKind::NotFound,
-            source,
-            format!("There is no source '{source}'."),
-        )
-        .supported(statuses.into_iter().map(|s| s.source)))
+    fn list_source(&self, source: &str, visible: &Visibility) -> Result<Listing, Refusal> {
+        self.catalog.list_source(source, visible).ok_or_else(|| {
+            let known = self.catalog.list(visible).sources.into_iter().map(|s| s.status.source);
+            Refusal::new(RefusalKind::NotFound, source, format!("There is no source '{source}'.")).supported(known)
+        })
     }
 
     async fn one(&self, scene: &Scene, name: &str) -> Result<Product, Refusal> {
         let visible = self.visible(scene).await?;
         if let Some(source) = name.strip_suffix('/')
-            && self.known_source(source).is_ok()
+            && let Some(listing) = self.catalog.list_source(source, &visible)
         {
-            let listing = self.catalog.list(&visible, Some(source));
-            return Ok(
-                Product::text(listing.to_markdown(), format!("~/tools/{source}/")).value(listing.to_value())
-            );
+            let text = listing.to_markdown();
+            return Ok(Product::text(text, format!("~/tools/{source}/")).value(json!(listing)));
         }
         let mut resolution = self.catalog.resolve(name, &visible);
         if let Resolution::SourceUnknownTools { source, .. } = &resolution {
@@ -113,32 +106,23 @@ impl ToolsFamily {
                     self.promote(scene, &document.tool.to_string(), &cid).await?;
                 }
                 let value = serde_json::to_value(&**document).unwrap_or(Value::Null);
-                let text = self.catalog.contract(document);
+                let text = self.catalog.contract(document, Some(&entry.source.status()));
                 let product = Product {
                     contract: true,
                     ..Product::text(text, document.tool.address())
                 };
                 Ok(product.value(json!({"document": value, "cid": cid, "status": entry.source.status()})))
             }
-            Resolution::Verb(verb) => Ok(verb_contract(verb)),
+            Resolution::Verb { verb, .. } => Ok(verb_contract(verb)),
             Resolution::Ambiguous(candidates) => {
                 let message = format!("Several sources have a tool '{name}'; name one in full.");
                 Err(Refusal::new(RefusalKind::Conflict, name, message)
                     .supported(candidates.iter().map(pentad_model::ToolRef::address)))
             }
-            Resolution::Unknown { nearest } => {
-                let message = format!(
-                    "There is no tool '{}' here.",
-                    pentad_model::text::excerpt(name, 200)
-                );
-                Err(Refusal::new(RefusalKind::NotFound, name, message)
-                    .supported(nearest.iter().map(pentad_model::ToolRef::address))
-                    .next_step(
-                        "read {\"address\":\"~/tools/\",\"options\":{\"query\":\"…\"}} searches the tools",
-                    ))
-            }
+            Resolution::Unknown { nearest } => Err(unknown_tool(name, &nearest)),
             Resolution::SourceUnknownTools { source, status } => {
-                let message = format!("The tools of '{source}' are not known yet: {status}.");
+                let state = readiness_words(&status.readiness);
+                let message = format!("The tools of '{source}' are not known yet: {state}.");
                 Err(Refusal::new(RefusalKind::Unavailable, name, message)
                     .next_step("pentad doctor shows why"))
             }

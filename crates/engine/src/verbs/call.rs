@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pentad_catalog::{Entry, Resolution, ValidationError, Visibility};
+use pentad_catalog::listing::readiness_words;
+use pentad_catalog::{Entry, Resolution, ValidationError, Visibility, unknown_tool};
 use pentad_model::event::EventBody;
 use pentad_model::outcome::Product;
 use pentad_model::verb::Call;
@@ -42,16 +43,14 @@ pub(crate) enum Found {
 
 impl Engine {
     /// Returns what the caller may see of the catalog.
-    pub(crate) fn visibility(context: &Context) -> Visibility {
-        Visibility {
-            grants: context.visible.clone(),
-            sources: None,
-        }
+    pub(crate) fn visibility(&self, context: &Context) -> Visibility {
+        let denied = self.parts.gate.policy().denied_for(&context.caller.actor);
+        Visibility { denied, ..Visibility::of(context.authority.grants.clone()) }
     }
 
     /// Resolves a tool's name.
     pub(crate) async fn find_tool(&self, context: &Context, name: &str) -> Result<Found, Refusal> {
-        let visible = Self::visibility(context);
+        let visible = self.visibility(context);
         let catalog = &self.parts.catalog;
         let mut resolution = catalog.resolve(name, &visible);
         if let Resolution::SourceUnknownTools { source, .. } = &resolution {
@@ -61,26 +60,17 @@ impl Engine {
         }
         match resolution {
             Resolution::Found(entry) => Ok(Found::Tool(entry)),
-            Resolution::Verb(verb) => Ok(Found::Contract(crate::tools::verb_contract(verb))),
+            Resolution::Verb { verb, .. } => Ok(Found::Contract(crate::tools::verb_contract(verb))),
             Resolution::Ambiguous(candidates) => Err(Refusal::new(
                 RefusalKind::Conflict,
                 name,
                 format!("Several sources have a tool '{name}'; name one in full."),
             )
             .supported(candidates.iter().map(ToString::to_string))),
-            Resolution::Unknown { nearest } => {
-                let message = format!(
-                    "There is no tool '{}' here.",
-                    pentad_model::text::excerpt(name, 200)
-                );
-                let refusal = Refusal::new(RefusalKind::NotFound, name, message)
-                    .supported(nearest.iter().map(ToString::to_string));
-                Err(refusal.next_step(
-                    "read {\"address\":\"~/tools/\",\"options\":{\"query\":\"…\"}} searches the tools",
-                ))
-            }
+            Resolution::Unknown { nearest } => Err(unknown_tool(name, &nearest)),
             Resolution::SourceUnknownTools { source, status } => {
-                let message = format!("The tools of '{source}' are not known yet: {status}.");
+                let state = readiness_words(&status.readiness);
+                let message = format!("The tools of '{source}' are not known yet: {state}.");
                 Err(Refusal::new(RefusalKind::Unavailable, name, message)
                     .next_step(format!("pentad doctor shows why; read ~/tools/{source}/ later")))
             }
@@ -97,7 +87,7 @@ impl Engine {
         let errors = self
             .parts
             .catalog
-            .validate(&entry.document, &Value::Object(input.clone()));
+            .validate(&entry.document, input);
         let model = context.caller.actor.is_model();
         if !model {
             return if errors.is_empty() {
@@ -153,7 +143,7 @@ impl Engine {
             }
             text.push('\n');
         }
-        text.push_str(&self.parts.catalog.contract(&entry.document));
+        text.push_str(&self.parts.catalog.contract(&entry.document, Some(&entry.source.status())));
         let value = json!({
             "called": false,
             "tool": entry.document.tool.to_string(),

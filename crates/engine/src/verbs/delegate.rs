@@ -39,8 +39,7 @@ pub(crate) async fn delegate(
             ));
         }
     };
-    let input = Value::Object(delegate.input.clone());
-    let errors = engine.parts.catalog.validate(&entry.document, &input);
+    let errors = engine.parts.catalog.validate(&entry.document, &delegate.input);
     if !errors.is_empty() {
         let list: Vec<String> = errors
             .iter()

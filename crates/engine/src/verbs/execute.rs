@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pentad_catalog::Entry;
-use pentad_catalog::gate::{Act, input_hash};
+use pentad_catalog::gate::{Act, Reach};
 use pentad_model::event::EventBody;
 use pentad_model::grant::GrantVerb;
 use pentad_model::outcome::Product;
@@ -13,6 +13,7 @@ use pentad_program::{Durability, NewRun, ToolCall};
 use serde_json::{Map, Value};
 
 use super::settle;
+use crate::acts::hash_of;
 use crate::Engine;
 use crate::invoke::{Context, store_refusal};
 
@@ -34,20 +35,22 @@ impl Engine {
         let act = Act {
             verb: GrantVerb::Call,
             target: tool.clone(),
+            reach: Reach::Own,
+            right: None,
             caller: context.caller.clone(),
             agent: context.agent().clone(),
             thread: context.thread.id,
             run: context.run,
             read_only_trusted: document.is_trusted_read_only(),
             destructive: document.is_destructive(),
-            input_hash: input_hash(&input),
+            input_hash: hash_of(Some(&job.input))?,
             closure_hash: job.entry.source.closure_hash(document),
             question: self
                 .parts
                 .redactor
                 .text(format!("call {tool}\n{}\n{shown}", document.summary)),
         };
-        self.parts.gate.judge(&act, &context.grants).await.map(drop)
+        self.parts.gate.judge(&act, &context.authority).await.map(drop)
     }
 }
 
@@ -84,7 +87,7 @@ pub(crate) async fn start(engine: &Engine, context: &Context, job: &Job, run: Ru
         tool: Some(tool),
         tool_cid: document.cid().ok(),
         caller: context.caller.clone(),
-        grants: context.visible.clone(),
+        grants: context.authority.grants.clone(),
         input: engine.journaled(input).await.map_err(|e| store_refusal(&e))?,
         at: Timestamp::now(),
     };
@@ -127,7 +130,7 @@ pub(crate) async fn finish(
         run,
         thread: context.thread.id,
         agent: context.agent().clone(),
-        visible: context.visible.clone(),
+        visible: context.authority.grants.clone(),
         caller: context.caller.clone(),
         workspace: context.workspace.clone(),
         run_dir: run_dir.clone(),

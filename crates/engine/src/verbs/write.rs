@@ -7,10 +7,10 @@ use pentad_model::event::EventBody;
 use pentad_model::outcome::Product;
 use pentad_model::verb::Write;
 use pentad_program::Durability;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use crate::Engine;
-use crate::acts::Access;
+use crate::acts::{Access, hash_of};
 use crate::invoke::{Context, store_refusal};
 
 pub(crate) async fn write(
@@ -18,13 +18,13 @@ pub(crate) async fn write(
     context: &Context,
     write: &Write,
 ) -> Result<Product, Refusal> {
-    let what = json!({
-        "content": write.content,
-        "delete": write.options.flag("delete"),
-        "fromUrl": write.options.text("fromUrl"),
-        "fromAttachment": write.options.text("fromAttachment"),
-        "tool": write.options.object("tool"),
-    });
+    let what = Map::from_iter([
+        ("content".to_owned(), json!(write.content)),
+        ("delete".to_owned(), json!(write.options.flag("delete"))),
+        ("fromUrl".to_owned(), json!(write.options.text("fromUrl"))),
+        ("fromAttachment".to_owned(), json!(write.options.text("fromAttachment"))),
+        ("tool".to_owned(), json!(write.options.object("tool"))),
+    ]);
     let access = if write.dry_run {
         Access::DryRun(&write.address)
     } else {
@@ -33,7 +33,7 @@ pub(crate) async fn write(
     let mut scene = engine.admit(context, access, Some(&what)).await?;
     scene.dry_run = write.dry_run;
     if !write.dry_run {
-        let closure = pentad_catalog::gate::input_hash(&what);
+        let closure = hash_of(Some(&what))?;
         let intent = EventBody::Intent {
             act: format!("write:{}", write.address),
             closure,

@@ -33,16 +33,7 @@ pub(crate) async fn call(
             .next_step("Remove disabled from its file to use it.")
             .into());
     }
-    let values = recipe
-        .interface
-        .accept(&recipe.name, &Value::Object(call.input.clone()))
-        .map_err(|usage| {
-            Refusal::new(
-                RefusalKind::Invalid,
-                usage.argument.unwrap_or_default(),
-                usage.text,
-            )
-        })?;
+    let values = recipe.accept(&Value::Object(call.input.clone()))?;
     let job = Job {
         run: call.run,
         run_dir: call.run_dir.clone(),

@@ -25,7 +25,7 @@ pub use file::{FileError, Form, Lambda, MAX_FILE_BYTES, RawFile};
 pub use imports::{ImportError, Imports, Resolved};
 pub use launch::{Environment, Job, Launchers, Opened, OutputBounds, ProcessLaunchers};
 pub use library::{LIBRARY, Library};
-pub use name::{MAX_NAME_CHARS, RESERVED_NAMES, is_file_stem, is_reserved, normalize};
+pub use name::{BUILTIN_NAMES, MAX_NAME_CHARS, is_builtin, is_file_stem, is_reserved, normalize};
 pub use note::Note;
 pub use recipe::{Body, InvalidRecipe, Place, Recipe, derive_description};
 pub use root::{Root, RootFormat, RootKind};

@@ -224,29 +224,26 @@ async fn library_tools_parse_explain_and_are_described() {
             tool.tool
         );
         assert!(tool.declared.read_only.is_some(), "{}", tool.tool);
-        let pentad_recipe::Body::Template { template, .. } = &recipe.body else {
-            panic!("{}", tool.tool)
-        };
         let required = recipe
             .interface
             .parameters
             .iter()
             .filter(|parameter| parameter.required);
         let input = required
-            .map(|parameter| (parameter.name.clone(), json!(format!("<{}>", parameter.name))))
+            .map(|p| (p.name.clone(), json!(format!("<{}>", p.name))))
             .collect();
-        let values = recipe
-            .interface
-            .accept(&recipe.name, &serde_json::Value::Object(input))
+        let found = recipe
+            .explain(
+                &serde_json::Value::Object(input),
+                &pentad_template::Site::default(),
+            )
             .unwrap();
-        let commands: Vec<String> =
-            pentad_template::explain(template, &values, &pentad_template::Site::default())
-                .into_iter()
-                .map(|found| {
-                    assert!(found.argv.is_ok(), "{}: {:?}", tool.tool, found.argv);
-                    found.command()
-                })
-                .collect();
+        assert!(
+            found.iter().all(|command| command.argv.is_ok()),
+            "{}: {found:?}",
+            tool.tool
+        );
+        let commands: Vec<String> = found.iter().map(pentad_template::Explained::command).collect();
         let trusted = if tool.is_trusted_read_only() {
             " (trusted)"
         } else {

@@ -225,7 +225,9 @@ fn imports_make_one_document_and_follow_their_files() {
         "template": [{"name": "p", "retry": 2}, "show {p.defaults.lang} {recipe_dir}"]}"#;
     fs::write(root.join("whole.json"), whole).unwrap();
     let part = |text: &str| fs::write(root.join("parts/part.md"), text).unwrap();
-    part("---\ndefaults:\n  lang: en\n---\n```template\n{recipe_dir}/say {lang} {file:path}\n```\n");
+    part(
+        "---\nenv:\n  - KEY\ndefaults:\n  lang: en\n---\n```template\n{recipe_dir}/say {lang} {file:path}\n```\n",
+    );
     let mut scanner = Scanner::new(vec![Root::at(&root, RootKind::User)], Imports::default());
     let first = scanner.scan();
     let recipe = first.active("whole").unwrap();
@@ -249,6 +251,7 @@ fn imports_make_one_document_and_follow_their_files() {
             vec!["show".to_owned(), "de".to_owned(), root.display().to_string()]
         ]
     );
+    assert_eq!(recipe.fields.env, ["KEY"]);
     let before = recipe.document("recipes");
     part("---\ndefaults:\n  lang: en\n---\n```template\nshout {lang} {file:path}\n```\n");
     let after = scanner.scan().active("whole").unwrap().document("recipes");

@@ -169,6 +169,7 @@ impl RecipeSource {
             .map(|root| root.path.clone())
             .collect();
         let (changed, failed) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
+        *locked(&self.shared.watching) = Watching::Yes;
         let watch = Watch::start(
             roots,
             move || changed.rescan(),
@@ -176,7 +177,6 @@ impl RecipeSource {
         );
         match watch {
             Ok(watch) => {
-                *locked(&self.shared.watching) = Watching::Yes;
                 if let Some(old) = locked(&self.watch).replace(watch) {
                     old.stop();
                 }
@@ -350,4 +350,39 @@ pub(crate) fn closure_hash(document: &ToolDocument) -> String {
         // Only numbers that JSON cannot write have no canonical form; the text still tells documents apart.
         pentad_model::canonical::sha256_hex(format!("{document:?}").as_bytes())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::{Job, Opened};
+
+    struct Nothing;
+
+    impl Launchers for Nothing {
+        fn open(&self, job: &Job) -> Result<Opened, Refusal> {
+            Err(Refusal::new(
+                RefusalKind::NotAvailable,
+                job.run.to_string(),
+                "Nothing starts here.",
+            ))
+        }
+    }
+
+    #[test]
+    fn f06_a_watch_that_fails_is_a_diagnostic_and_reading_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path(), RootKind::User);
+        let source = RecipeSource::open("recipes", vec![root], Imports::default(), Arc::new(Nothing));
+        *locked(&source.shared.watching) = Watching::Failed("no space left on device".to_owned());
+        std::fs::write(dir.path().join("late.json"), r#"{"template": "x"}"#).unwrap();
+        assert_eq!(source.documents().len(), 1);
+        let diagnostics = source.status().diagnostics;
+        let told = diagnostics.iter().find(|d| d.subject == "recipes").unwrap();
+        assert!(
+            told.message.contains("no space left on device"),
+            "{}",
+            told.message
+        );
+    }
 }

@@ -142,3 +142,29 @@ fn nearest(path: &Path) -> Option<PathBuf> {
         .find(|ancestor| ancestor.is_dir())
         .map(Path::to_owned)
 }
+
+#[cfg(test)]
+mod tests {
+    use notify::event::{CreateKind, Flag};
+
+    use super::*;
+
+    #[test]
+    fn f07_every_event_but_our_own_looking_means_scan_again() {
+        let event = |kind| Event::new(kind);
+        assert!(is_own_look(&event(EventKind::Access(AccessKind::Open(
+            AccessMode::Any
+        )))));
+        assert!(is_own_look(&event(EventKind::Access(AccessKind::Close(
+            AccessMode::Read
+        )))));
+        let others = [
+            event(EventKind::Access(AccessKind::Close(AccessMode::Write))),
+            event(EventKind::Create(CreateKind::File)),
+            event(EventKind::Any),
+            event(EventKind::Other),
+            event(EventKind::Access(AccessKind::Any)).set_flag(Flag::Rescan),
+        ];
+        assert!(others.iter().all(|event| !is_own_look(event)));
+    }
+}

@@ -251,3 +251,6 @@ impl SourceListing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

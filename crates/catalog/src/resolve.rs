@@ -195,3 +195,6 @@ pub fn unknown_tool(name: &str, nearest: &[ToolRef]) -> Refusal {
     };
     refusal.next_step("search with read {\"address\":\"~/tools/\",\"options\":{\"query\":\"what you need\"}}")
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,10 +28,14 @@ mod command;
 mod environment;
 mod error;
 mod host;
+#[cfg(target_os = "linux")]
+mod ledger;
 mod marker;
 mod run;
 mod spawner;
 mod spill;
+#[cfg(target_os = "linux")]
+mod sweep;
 mod text;
 mod wire;
 
@@ -45,4 +49,6 @@ pub use marker::{LEAVES_VARIABLE, RUN_VARIABLE};
 pub use run::{Finished, Limit, OutputLimits, run_to_end};
 pub use spawner::{ShutdownEnd, Spawner, SpawnerProgram};
 pub use spill::{SpillPart, SpillRange, read_spill};
+#[cfg(target_os = "linux")]
+pub use sweep::{Leftover, sweep};
 pub use text::{Cut, View, truncate_utf8};

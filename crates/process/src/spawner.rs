@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::path::PathBuf;
 use std::process;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -25,6 +27,8 @@ use crate::child::{Child, ChildOutput, ChildStdin, Control};
 use crate::command::{CommandSpec, Stdio};
 use crate::error::{LaunchError, SpawnError};
 use crate::host::death;
+#[cfg(target_os = "linux")]
+use crate::ledger::Ledger;
 use crate::wire::Order;
 
 /// How long the start of a command may take, from the order to the program's first instruction.
@@ -58,6 +62,8 @@ pub enum ShutdownEnd {
 pub struct Spawner {
     program: SpawnerProgram,
     current: tokio::sync::Mutex<Current>,
+    #[cfg(target_os = "linux")]
+    ledger: Option<Ledger>,
 }
 
 #[derive(Debug)]
@@ -99,6 +105,21 @@ impl Spawner {
         Ok(Self {
             program,
             current: tokio::sync::Mutex::new(Current::Live(Arc::new(live))),
+            #[cfg(target_os = "linux")]
+            ledger: None,
+        })
+    }
+
+    /// Starts the spawner and records its commands under this directory, for [`sweep`](crate::sweep).
+    #[cfg(target_os = "linux")]
+    pub fn launch_with_ledger(program: SpawnerProgram, state_dir: &Path) -> Result<Self, LaunchError> {
+        let ledger = Ledger::create(state_dir).map_err(|source| LaunchError::Ledger {
+            path: state_dir.to_path_buf(),
+            source,
+        })?;
+        Ok(Self {
+            ledger: Some(ledger),
+            ..Self::launch(program)?
         })
     }
 
@@ -114,17 +135,51 @@ impl Spawner {
     #[tracing::instrument(skip_all, fields(program = %spec.program.display(), run = %spec.run_marker))]
     pub async fn spawn(&self, spec: CommandSpec) -> Result<Child, SpawnError> {
         let launch = spec.to_launch()?.encode();
+        #[cfg(target_os = "linux")]
+        if let Some(ledger) = &self.ledger {
+            return self.recorded(ledger, &spec, &launch).await;
+        }
+        self.start(&spec, &launch).await
+    }
+
+    #[cfg(target_os = "linux")]
+    async fn recorded(
+        &self,
+        ledger: &Ledger,
+        spec: &CommandSpec,
+        launch: &[u8],
+    ) -> Result<Child, SpawnError> {
+        let unwritten = |source| LaunchError::Ledger {
+            path: ledger.path().to_path_buf(),
+            source,
+        };
+        let number = ledger.launch(&spec.run_marker).map_err(unwritten)?;
+        match self.start(spec, launch).await {
+            Ok(child) => {
+                ledger
+                    .started(number, &spec.run_marker, child.pid, child.warden)
+                    .map_err(unwritten)?;
+                Ok(child)
+            }
+            Err(error) => {
+                ledger.failed(number);
+                Err(error)
+            }
+        }
+    }
+
+    async fn start(&self, spec: &CommandSpec, launch: &[u8]) -> Result<Child, SpawnError> {
         let attempts = async {
             for _ in 0..3 {
                 let live = self.live().await?;
-                match live.attempt(&spec, &launch).await {
+                match live.attempt(spec, launch).await {
                     Attempt::Started(child) => return Ok(*child),
                     Attempt::Failed(error) => return Err(error),
                     Attempt::NotTaken if live.is_gone().await => self.forget(&live).await,
                     // Alive and silent: it had no descriptor left for ours.
                     Attempt::NotTaken => {
                         let source = Errno::MFILE.into();
-                        return Err(SpawnError::from_io(&spec, &source));
+                        return Err(SpawnError::from_io(spec, &source));
                     }
                 }
             }
@@ -159,6 +214,8 @@ impl Spawner {
             }
         };
         if tokio::time::timeout(limit, orderly).await.is_ok() && live.reaped() {
+            #[cfg(target_os = "linux")]
+            self.ledger.iter().for_each(Ledger::remove);
             return ShutdownEnd::Clean;
         }
         tracing::warn!("the spawner did not end within {limit:?} and is killed");

@@ -60,6 +60,7 @@ fn p03_p06_nothing_outlives_a_killed_client_or_spawner() {
     for iteration in 0..64u64 {
         let victim = victims[iteration as usize % victims.len()];
         let marker = marker("kill");
+        #[allow(clippy::zombie_processes, reason = "every child is reaped below")]
         let mut host = Command::new(FIXTURE)
             .args(["host", &marker])
             .stdin(StdStdio::null())
@@ -71,7 +72,7 @@ fn p03_p06_nothing_outlives_a_killed_client_or_spawner() {
         let first = lines.next().unwrap().unwrap();
         let spawner = first.strip_prefix("spawner ").unwrap().parse().unwrap();
         if iteration % 3 == 0 {
-            assert_eq!(lines.next().unwrap().unwrap(), "up");
+            assert!(lines.next().unwrap().unwrap().starts_with("up "));
         }
         spin(iteration, Duration::from_millis(6));
         let host = host.id().cast_signed();

@@ -192,7 +192,8 @@ async fn a_command_inherits_nothing() {
     loop {
         match line(out).await {
             end if end.is_empty() => break,
-            text => lines.push(text),
+            // The C library keeps signals 32 and 33 to itself and lets nobody change them.
+            text => lines.push(text.replace("0000000180000000", "0000000000000000")),
         }
     }
     insta::assert_snapshot!(lines.join("\n"), @r"

@@ -43,7 +43,17 @@ async fn every_refusal_names_the_program_and_the_next_step() {
     said.push(refusal(&spawner, |spec| spec.args = vec!["a".into(), "b\0c".into()]).await);
     said.push(refusal(&spawner, |spec| _ = spec.env.insert("X".into(), "b\0c".into())).await);
     let text = said.join("\n").replace(directory.path().to_str().unwrap(), "DIR");
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r"
+    no-such-program: no such program in PATH (/usr/local/bin:/usr/bin:/bin). Install it, give its path, or declare the PATH that has it.
+    ./missing: no such file (working directory DIR). Check the path.
+    ./plain: permission to execute is denied. Make it executable (chmod +x), or run it through its interpreter.
+    ./lost: the file exists, but the interpreter or loader it names does not. Check its `#!` line.
+    ./binary: the file is no program that this system can run. Add a `#!` line, or name its interpreter.
+    sh: cannot enter the working directory /no/such/directory: No such file or directory (os error 2). Create it or choose another.
+    The command names no program. Write the program's name or path first.
+    sh: argument 2 holds a NUL byte, which no program can receive. Remove it or pass the value on standard input.
+    sh: environment variable X holds a NUL byte, which no program can receive. Remove it or pass the value on standard input.
+    ");
 }
 
 #[tokio::test]
@@ -77,5 +87,9 @@ async fn o11_too_long_a_command_is_refused_with_the_limit_named() {
         .next()
         .unwrap()
         .to_owned();
-    insta::assert_snapshot!(said.join("\n").replace(&limit, "LIMIT"), @"");
+    insta::assert_snapshot!(said.join("\n").replace(&limit, "LIMIT"), @r"
+    sh: argument 3 has 131072 bytes; the limit is 131071 bytes. Pass long input on standard input or in a file.
+    sh: environment variable LONG has 200005 bytes; the limit is 131071 bytes. Pass long input on standard input or in a file.
+    sh: arguments and environment have 10001017 bytes together; the limit is LIMIT bytes. Pass long input on standard input or in a file.
+    ");
 }

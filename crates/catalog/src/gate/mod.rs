@@ -375,4 +375,6 @@ fn store_refusal(act: &Act, error: &StoreError) -> Refusal {
 }
 
 #[cfg(test)]
+mod fake_store;
+#[cfg(test)]
 mod tests;

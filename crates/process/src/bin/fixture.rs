@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use pentad_process::{CommandSpec, Spawner, SpawnerProgram};
+use pentad_process::{CommandSpec, Spawner, SpawnerProgram, Stdio};
+use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
@@ -14,7 +16,8 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["__spawner"] => pentad_process::spawner_main(),
         ["flood", bytes] => done(bytes.parse().map_err(io::Error::other).and_then(flood)),
-        ["host", marker] => done(host(marker)),
+        ["host", marker] => done(host(marker, None)),
+        ["host", marker, state_dir] => done(host(marker, Some(Path::new(state_dir)))),
         ["pid1"] => done(pid1()),
         other => {
             let _ = writeln!(io::stderr(), "unknown mode {other:?}");
@@ -37,12 +40,15 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-fn own_spawner() -> io::Result<Spawner> {
-    let exe = std::env::current_exe()?;
-    Spawner::launch(SpawnerProgram {
-        exe,
+fn own_spawner(state_dir: Option<&Path>) -> io::Result<Spawner> {
+    let program = SpawnerProgram {
+        exe: std::env::current_exe()?,
         args: vec!["__spawner".into()],
-    })
+    };
+    match state_dir {
+        Some(state_dir) => Spawner::launch_with_ledger(program, state_dir),
+        None => Spawner::launch(program),
+    }
     .map_err(io::Error::other)
 }
 
@@ -55,16 +61,24 @@ fn sh(script: &str, marker: &str) -> CommandSpec {
 }
 
 /// A client that starts trees which do not want to go, and waits to be killed.
-fn host(marker: &str) -> io::Result<()> {
-    const TREE: &str = "(setsid sh -c 'trap \"\" TERM HUP; sleep 1000; :' &); (sleep 1000 &); sleep 1000";
-    let spawner = own_spawner()?;
+fn host(marker: &str, state_dir: Option<&Path>) -> io::Result<()> {
+    const TREE: &str =
+        "(setsid sh -c 'trap \"\" TERM HUP; echo up; sleep 1000; :' &); (sleep 1000 &); sleep 1000";
+    let spawner = own_spawner(state_dir)?;
     runtime()?.block_on(async {
         say(&format!("spawner {}", spawner.pid().await.unwrap_or(0)))?;
         let mut children = Vec::new();
         for _ in 0..3 {
-            children.push(spawner.spawn(sh(TREE, marker)).await.map_err(io::Error::other)?);
+            let mut spec = sh(TREE, marker);
+            spec.stdout = Stdio::Piped;
+            let mut child = spawner.spawn(spec).await.map_err(io::Error::other)?;
+            if let Some(out) = &mut child.stdout {
+                out.read_exact(&mut [0; 3]).await?;
+            }
+            children.push(child);
         }
-        say("up")?;
+        let wardens: Vec<String> = children.iter().map(|child| child.warden().to_string()).collect();
+        say(&format!("up {}", wardens.join(" ")))?;
         let owner = children.first().ok_or(io::ErrorKind::NotFound)?;
         owner.wait().await;
         Ok(())
@@ -73,7 +87,7 @@ fn host(marker: &str) -> io::Result<()> {
 
 /// The first process of a namespace, to which orphans come that it never started.
 fn pid1() -> io::Result<()> {
-    let spawner = own_spawner()?;
+    let spawner = own_spawner(None)?;
     runtime()?.block_on(async {
         let stop = CancellationToken::new();
         let patience = Duration::from_millis(50);

@@ -1,0 +1,226 @@
+//! A launcher for tests, and a fixture server with its witness.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pentad_mcp::{
+    LaunchFailure, LaunchSpec, Launched, ServerConfig, ServerLauncher, ServerProcess, ServerRuntime,
+    StdioServer,
+};
+use pentad_model::actor::Actor;
+use pentad_model::invocation::Workspace;
+use pentad_model::{GrantSet, Name, RunId, ThreadId, ToolDocument};
+use pentad_program::{Attendance, Content, ToolCall, ToolFailure, ToolOutput, ToolSource as _};
+use serde_json::{Map, Value};
+use tempfile::TempDir;
+use tokio::process::Command;
+use tokio::sync::{Semaphore, watch};
+
+/// The longest that any test waits for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Starts processes in groups of their own; the group is killed when the process has ended.
+pub struct GroupLauncher;
+
+struct Group {
+    pid: i32,
+    ended: watch::Receiver<Option<String>>,
+}
+
+fn signal(pid: i32, signal: i32) {
+    let _sent = std::process::Command::new("kill")
+        .args([format!("-{signal}"), "--".to_owned(), format!("-{pid}")])
+        .stderr(Stdio::null())
+        .status();
+}
+
+#[async_trait]
+impl ServerLauncher for GroupLauncher {
+    async fn launch(&self, spec: LaunchSpec) -> Result<Launched, LaunchFailure> {
+        let mut child = Command::new(&spec.program)
+            .args(&spec.args)
+            .env_clear()
+            .envs(&spec.env)
+            .current_dir(&spec.cwd)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| LaunchFailure(format!("{}: {error}", spec.program.display())))?;
+        let pid = i32::try_from(child.id().unwrap()).unwrap();
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (sender, ended) = watch::channel(None);
+        tokio::spawn(async move {
+            let status = child.wait().await.unwrap();
+            signal(pid, 9);
+            let how = match status.code() {
+                Some(code) => format!("exit code {code}"),
+                None => "a signal".to_owned(),
+            };
+            let _ = sender.send(Some(how));
+        });
+        Ok(Launched {
+            stdin: Box::new(stdin.unwrap()),
+            stdout: Box::new(stdout.unwrap()),
+            stderr: Box::new(stderr.unwrap()),
+            process: Arc::new(Group { pid, ended }),
+        })
+    }
+}
+
+#[async_trait]
+impl ServerProcess for Group {
+    fn pid(&self) -> Option<i32> {
+        Some(self.pid)
+    }
+
+    async fn wait(&self) -> String {
+        let mut ended = self.ended.clone();
+        let how = ended.wait_for(Option::is_some).await.unwrap();
+        how.clone().unwrap()
+    }
+
+    async fn end(&self, after_eof: Duration, grace: Duration) {
+        let ends = |limit| async move { tokio::time::timeout(limit, self.wait()).await.is_ok() };
+        if ends(after_eof).await {
+            return;
+        }
+        signal(self.pid, 15);
+        if !ends(grace).await {
+            signal(self.pid, 9);
+        }
+    }
+}
+
+/// A folder with a manifest cache and a witness, from which servers are made.
+pub struct Bench {
+    pub folder: TempDir,
+    pub runtime: ServerRuntime,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = ServerRuntime {
+            launcher: Arc::new(GroupLauncher),
+            cache_dir: folder.path().join("cache"),
+            env: BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]),
+            env_key: b"test key".to_vec(),
+            home_dir: folder.path().to_owned(),
+            own_executable: std::env::current_exe().ok(),
+            depth: 0,
+            starts: Arc::new(Semaphore::new(4)),
+        };
+        Self { folder, runtime }
+    }
+
+    /// Returns the configuration of a fixture server with `args`.
+    pub fn config(&self, args: &[&str]) -> ServerConfig {
+        let program = pentad_testkit::binaries::fixture("fixture-mcp-server").unwrap();
+        let mut config = ServerConfig::new("fixture", program.display().to_string());
+        config.args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        config
+            .args
+            .extend(["--witness".to_owned(), self.witness_path().display().to_string()]);
+        config
+    }
+
+    pub fn server(&self, args: &[&str]) -> StdioServer {
+        self.made(self.config(args))
+    }
+
+    pub fn made(&self, config: ServerConfig) -> StdioServer {
+        StdioServer::new(config, self.runtime.clone()).unwrap()
+    }
+
+    fn witness_path(&self) -> PathBuf {
+        self.folder.path().join("witness")
+    }
+
+    pub fn witness(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.witness_path()).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Counts the witness's lines that begin with `start`.
+    pub fn count(&self, start: &str) -> usize {
+        self.witness()
+            .iter()
+            .filter(|line| line.starts_with(start))
+            .count()
+    }
+
+    /// Waits until the witness has `count` lines that begin with `start`.
+    pub async fn wait_for(&self, start: &str, count: usize) {
+        until(|| self.count(start) >= count, &format!("{count} × {start}")).await;
+    }
+}
+
+/// Waits until `condition` holds; fails the test when it never does.
+pub async fn until(condition: impl Fn() -> bool, what: &str) {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("never happened: {what}"));
+}
+
+pub fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+/// Returns the document of `name`, asking the server for its tools if nobody has.
+pub async fn document(server: &StdioServer, name: &str) -> Arc<ToolDocument> {
+    server.refresh().await;
+    let documents = server.documents();
+    let found = documents.iter().find(|document| document.tool.name == name);
+    Arc::clone(found.unwrap_or_else(|| panic!("no tool {name}: {:?}", server.status())))
+}
+
+pub fn tool_call(document: Arc<ToolDocument>, input: &Value) -> ToolCall {
+    ToolCall {
+        document,
+        input: input.as_object().cloned().unwrap_or_else(Map::new),
+        run: RunId::generate(),
+        thread: ThreadId::generate(),
+        agent: Name::main(),
+        visible: GrantSet::default(),
+        caller: Actor::User.into(),
+        workspace: Workspace {
+            cwd: "/tmp".into(),
+            project_root: None,
+            trusted: false,
+        },
+        run_dir: "/tmp".into(),
+        time_limit: None,
+        attendance: Attendance::default(),
+    }
+}
+
+/// Calls `name` as a client of the catalogue would.
+pub async fn call(server: &StdioServer, name: &str, input: Value) -> Result<ToolOutput, ToolFailure> {
+    let document = document(server, name).await;
+    tokio::time::timeout(PATIENCE, server.call(tool_call(document, &input)))
+        .await
+        .expect("an end in time")
+}
+
+pub fn text(output: &ToolOutput) -> &str {
+    match output.content.first() {
+        Some(Content::Text(text)) => text,
+        other => panic!("no text: {other:?}"),
+    }
+}
+
+pub async fn end(server: &StdioServer) {
+    server.shutdown(Duration::from_secs(5)).await;
+}

@@ -95,6 +95,7 @@ impl Catalog {
             }
         });
         self.snapshots.forget(name);
+        self.ranker.forget(name);
         removed
     }
 

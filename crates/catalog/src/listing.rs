@@ -8,8 +8,8 @@ use pentad_program::{Diagnostic, Readiness, Severity, SourceStatus};
 use serde::Serialize;
 
 use crate::catalog::{Catalog, Exposure};
-use crate::search::Snapshot;
-use crate::search::one_line;
+use crate::resolve::is_pending;
+use crate::search::{Snapshot, one_line};
 use crate::visibility::Visibility;
 
 /// Most tools of one source that a list names; a larger source shows counts and how to search.
@@ -158,7 +158,7 @@ pub fn readiness_words(readiness: &Readiness) -> String {
     match readiness {
         Readiness::Ready => "ready".to_owned(),
         Readiness::Indexed => "starts with the first call".to_owned(),
-        Readiness::Configured => "configured, its tools are not known until it starts".to_owned(),
+        Readiness::Configured => "configured, never started".to_owned(),
         Readiness::Starting { elapsed_ms } => format!("starting for {} s", elapsed_ms / 1000),
         Readiness::BackingOff { retry_in_ms, error } => format!(
             "failed, tried again in {} s: {}",
@@ -194,6 +194,7 @@ impl SourceListing {
     fn render(&self, text: &mut String) {
         let name = &self.status.source;
         let count = match self.total {
+            0 if is_pending(&self.status.readiness) => "tools not known yet".to_owned(),
             1 => "1 tool".to_owned(),
             n => format!("{n} tools"),
         };

@@ -17,12 +17,12 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a ToolRef>) 
     if wanted.key.is_empty() {
         return Vec::new();
     }
-    let after_source = name
+    let qualified = name
         .split_once('/')
-        .map(|(_, rest)| Shape::of(prefix(rest, MAX_BYTES)));
+        .map(|(source, rest)| (source, Shape::of(prefix(rest, MAX_BYTES))));
     let mut scored: Vec<(f64, &ToolRef)> = known
         .filter_map(|tool| {
-            let score = likeness(&wanted, after_source.as_ref(), tool);
+            let score = likeness(&wanted, qualified.as_ref(), tool);
             (score >= LEAST).then_some((score, tool))
         })
         .collect();
@@ -34,18 +34,25 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a ToolRef>) 
         .collect()
 }
 
-fn likeness(wanted: &Shape, after_source: Option<&Shape>, tool: &ToolRef) -> f64 {
+fn likeness(wanted: &Shape, qualified: Option<&(&str, Shape)>, tool: &ToolRef) -> f64 {
     let name = Shape::of(&tool.name);
-    let mut best = wanted.likeness(&name);
-    if let Some((_, last)) = tool.name.rsplit_once('/') {
-        best = best.max(wanted.likeness(&Shape::of(last)));
+    match qualified {
+        // A right source must not make up for a wrong name: only the names are compared then.
+        Some((source, rest)) if *source == tool.source => rest.likeness(&name),
+        Some((_, rest)) => {
+            let elsewhere = rest.likeness(&name) * 0.95;
+            elsewhere
+                .max(wanted.likeness(&Shape::of(&tool.to_string())))
+                .max(wanted.likeness(&name))
+        }
+        None => {
+            let last = tool
+                .name
+                .rsplit_once('/')
+                .map_or(0.0, |(_, last)| wanted.likeness(&Shape::of(last)));
+            wanted.likeness(&name).max(last)
+        }
     }
-    if let Some(rest) = after_source {
-        best = best
-            .max(rest.likeness(&name) * 0.95)
-            .max(wanted.likeness(&Shape::of(&tool.to_string())));
-    }
-    best
 }
 
 /// A name reduced to what typing errors leave: letters and digits in lower case, and its words.

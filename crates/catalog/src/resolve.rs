@@ -9,6 +9,7 @@ use pentad_model::{Refusal, RefusalKind, Verb};
 use pentad_program::{Readiness, SourceStatus, ToolSource};
 
 use crate::catalog::Catalog;
+use crate::listing::readiness_words;
 use crate::nearest::nearest;
 use crate::snapshot::Snapshot;
 use crate::visibility::Visibility;
@@ -54,6 +55,31 @@ pub enum Resolution {
         /// Where it stands.
         status: SourceStatus,
     },
+}
+
+impl Resolution {
+    /// Returns the refusal of a call or read of `name`, unless one tool or verb was found.
+    #[must_use]
+    pub fn refusal(&self, name: &str) -> Option<Refusal> {
+        let shown = || excerpt(&visible(name), 200);
+        match self {
+            Self::Found(_) | Self::Verb { .. } => None,
+            Self::Unknown { nearest } => Some(unknown_tool(name, nearest)),
+            Self::Ambiguous(candidates) => {
+                let message = format!("Several sources have a tool '{}'; give the full name.", shown());
+                let names = candidates.iter().map(|tool| visible(&tool.to_string()));
+                Some(Refusal::new(RefusalKind::BadRequest, shown(), message).supported(names))
+            }
+            Self::SourceUnknownTools { source, status } => {
+                let state = readiness_words(&status.readiness);
+                let message = format!("The tools of {source} are not known: {state}.");
+                Some(
+                    Refusal::new(RefusalKind::Unavailable, shown(), message)
+                        .next_step(format!("pentad doctor shows what {source} needs; then repeat")),
+                )
+            }
+        }
+    }
 }
 
 /// Sources whose files cannot take a builtin's bare name: such a file is reached by its full name only.

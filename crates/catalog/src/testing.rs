@@ -27,7 +27,13 @@ impl FakeSource {
     }
 
     pub(crate) fn named(name: &str, tools: &[(&str, &str)]) -> Arc<Self> {
-        Self::new(name, tools.iter().map(|(tool, text)| document(name, tool, text)).collect())
+        Self::new(
+            name,
+            tools
+                .iter()
+                .map(|(tool, text)| document(name, tool, text))
+                .collect(),
+        )
     }
 
     pub(crate) fn set(&self, documents: Vec<Arc<ToolDocument>>) {

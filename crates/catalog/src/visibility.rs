@@ -4,6 +4,7 @@ use pentad_model::grant::{Grant, GrantSet, GrantVerb, components};
 use pentad_model::tool::ToolRef;
 
 use crate::catalog::Exposure;
+use crate::gate::forbids;
 
 /// What a caller may see.
 ///
@@ -43,7 +44,13 @@ impl Visibility {
     }
 
     pub(crate) fn sees_components(&self, target: &[String]) -> bool {
-        self.grants.covers(GrantVerb::Call, target) && !self.denied.covers(GrantVerb::Call, target)
+        self.grants.covers(GrantVerb::Call, target) && !self.is_denied(target)
+    }
+
+    fn is_denied(&self, target: &[String]) -> bool {
+        self.denied
+            .iter()
+            .any(|rule| forbids(rule, GrantVerb::Call, target))
     }
 
     /// Tells whether every tool of every shown source shows, so that no single one has to be asked about.
@@ -76,6 +83,6 @@ impl Visibility {
             } => target.first().is_none_or(|first| first == source),
             _ => false,
         });
-        open && may && !self.denied.covers(GrantVerb::Call, &[source.to_owned()])
+        open && may && !self.is_denied(&[source.to_owned()])
     }
 }

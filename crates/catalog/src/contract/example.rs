@@ -63,7 +63,10 @@ fn value(schema: &Value, root: &Value, name: &str, depth: usize) -> Option<Value
 fn type_of(map: &Map<String, Value>) -> Option<&str> {
     match map.get("type") {
         Some(Value::String(one)) => Some(one),
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
+        Some(Value::Array(several)) => several
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|kind| *kind != "null"),
         _ if map.contains_key("properties") => Some("object"),
         _ if map.contains_key("items") => Some("array"),
         _ => None,
@@ -81,7 +84,11 @@ fn alternative(map: &Map<String, Value>, root: &Value, name: &str, depth: usize)
 
 fn object(map: &Map<String, Value>, root: &Value, depth: usize) -> Value {
     let properties = map.get("properties").and_then(Value::as_object);
-    let required = map.get("required").and_then(Value::as_array).into_iter().flatten();
+    let required = map
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let filled = required
         .filter_map(Value::as_str)
         .take(MAX_PROPERTIES)

@@ -41,8 +41,7 @@ impl Catalog {
 pub fn contract(document: &ToolDocument, status: Option<&SourceStatus>) -> String {
     let mut text = head(document, status);
     let example = example::call_line(document);
-    let mut left = MAX_CONTRACT_BYTES
-        .saturating_sub(text.len() + example.len() + RESERVE_BYTES);
+    let mut left = MAX_CONTRACT_BYTES.saturating_sub(text.len() + example.len() + RESERVE_BYTES);
     let whole = format!(
         "read {{\"address\":{},\"format\":\"json\"}}",
         Value::String(document.tool.address())
@@ -69,16 +68,18 @@ fn head(document: &ToolDocument, status: Option<&SourceStatus>) -> String {
     let source = &document.tool.source;
     let mut text = format!("# {}\n\n", single_line(&document.tool.to_string(), 512));
     let kind = match document.kind {
-        ToolKind::Builtin => "part of Pentad".to_owned(),
-        ToolKind::Recipe => format!("recipe of {source}"),
-        ToolKind::Lambda => format!("lambda of {source}"),
-        ToolKind::Mcp => format!("tool of the MCP server {source}"),
+        ToolKind::Builtin => "builtin",
+        ToolKind::Recipe => "recipe",
+        ToolKind::Lambda => "lambda",
+        ToolKind::Mcp => "MCP tool",
     };
     let version = document.cid().unwrap_or_else(|_| "none".to_owned());
     let state = status
         .filter(|status| status.readiness != Readiness::Ready)
-        .map_or_else(String::new, |status| format!(" · {}", readiness_words(&status.readiness)));
-    let _ = writeln!(text, "{kind} · version {version}{state}");
+        .map_or_else(String::new, |status| {
+            format!(" · {}", readiness_words(&status.readiness))
+        });
+    let _ = writeln!(text, "{kind} · source {source} · version {version}{state}");
     text.push_str(&hints(document));
     text.push('\n');
     if let Some(title) = &document.title {
@@ -99,7 +100,11 @@ fn hints(document: &ToolDocument) -> String {
             (hints.read_only, "read-only", "not read-only"),
             (hints.destructive, "destructive", "not destructive"),
             (hints.idempotent, "idempotent", "not idempotent"),
-            (hints.open_world, "reaches the outside world", "stays in its own world"),
+            (
+                hints.open_world,
+                "reaches the outside world",
+                "stays in its own world",
+            ),
         ]
         .into_iter()
         .filter_map(|(hint, yes, no)| hint.map(|hint| if hint { yes } else { no }))
@@ -134,11 +139,15 @@ fn describe(text: &mut String, document: &ToolDocument) {
         return;
     }
     let _ = writeln!(text, "Description, as {} gives it:\n", document.tool.source);
-    for line in cut.lines() {
-        let _ = writeln!(text, "> {line}");
+    for line in cut.split(['\n', '\u{2028}', '\u{2029}']) {
+        let _ = writeln!(text, "{}", format!("> {line}").trim_end());
     }
     if description.len() > MAX_DESCRIPTION_BYTES {
-        let _ = writeln!(text, "\n(cut after {MAX_DESCRIPTION_BYTES} of {} bytes)", description.len());
+        let _ = writeln!(
+            text,
+            "\n(cut after {MAX_DESCRIPTION_BYTES} of {} bytes)",
+            description.len()
+        );
     }
     text.push('\n');
 }
@@ -166,7 +175,12 @@ fn body_section(text: &mut String, left: usize, body: &Value, whole: &str) {
     };
     let _ = writeln!(text, "## {title}\n\n{fence}\n{}\n{fence}\n", shown.trim_end());
     if shown.len() < source.len() {
-        let _ = writeln!(text, "(cut after {} of {} bytes) Whole: {whole}\n", shown.len(), source.len());
+        let _ = writeln!(
+            text,
+            "(cut after {} of {} bytes) Whole: {whole}\n",
+            shown.len(),
+            source.len()
+        );
     }
 }
 

@@ -18,7 +18,13 @@ pub(super) struct Printed {
 }
 
 /// Keywords whose value maps names to schemas.
-const MAPS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+const MAPS: [&str; 5] = [
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+];
 /// Keywords whose value is a schema or a list of schemas.
 const SCHEMAS: [&str; 16] = [
     "items",
@@ -75,6 +81,17 @@ pub(super) fn print_within(schema: &Value, limit: usize) -> Printed {
             return Printed { text, note: None };
         }
     }
+    let mut bare = schema.clone();
+    for key in ["description", "examples", "default"] {
+        strip(&mut bare, key, 0, 0);
+    }
+    if json(&bare, Layout::Compact).len() > limit {
+        return outline(schema, limit);
+    }
+    without_annotations(schema, limit).unwrap_or_else(|| outline(schema, limit))
+}
+
+fn without_annotations(schema: &Value, limit: usize) -> Option<Printed> {
     let mut lean = schema.clone();
     for level in (0..=depth(schema)).rev() {
         strip(&mut lean, "description", level, 0);
@@ -85,7 +102,10 @@ pub(super) fn print_within(schema: &Value, limit: usize) -> Printed {
             } else {
                 format!("Descriptions nested {level} or more levels deep are left out.")
             };
-            return Printed { text, note: Some(note) };
+            return Some(Printed {
+                text,
+                note: Some(note),
+            });
         }
     }
     let mut gone = "All descriptions".to_owned();
@@ -94,13 +114,13 @@ pub(super) fn print_within(schema: &Value, limit: usize) -> Printed {
         gone.push_str(words);
         let text = json(&lean, Layout::Compact);
         if text.len() <= limit {
-            return Printed {
+            return Some(Printed {
                 text,
                 note: Some(format!("{gone} are left out.")),
-            };
+            });
         }
     }
-    outline(schema, limit)
+    None
 }
 
 /// Visits the direct subschemas of a schema.
@@ -109,13 +129,16 @@ fn subschemas<'a>(schema: &'a Map<String, Value>) -> impl Iterator<Item = &'a Va
         .into_iter()
         .filter_map(|key| schema.get(key)?.as_object())
         .flat_map(Map::values);
-    let direct = SCHEMAS.into_iter().filter_map(|key| schema.get(key)).flat_map(|value| {
-        let list: Box<dyn Iterator<Item = &'a Value>> = match value {
-            Value::Array(list) => Box::new(list.iter()),
-            one => Box::new(std::iter::once(one)),
-        };
-        list
-    });
+    let direct = SCHEMAS
+        .into_iter()
+        .filter_map(|key| schema.get(key))
+        .flat_map(|value| {
+            let list: Box<dyn Iterator<Item = &'a Value>> = match value {
+                Value::Array(list) => Box::new(list.iter()),
+                one => Box::new(std::iter::once(one)),
+            };
+            list
+        });
     named.chain(direct)
 }
 
@@ -132,13 +155,20 @@ fn strip(schema: &mut Value, key: &str, from: usize, level: usize) {
         map.shift_remove(key);
     }
     for name in MAPS {
-        for inner in map.get_mut(name).and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        for inner in map
+            .get_mut(name)
+            .and_then(Value::as_object_mut)
+            .into_iter()
+            .flat_map(Map::values_mut)
+        {
             strip(inner, key, from, level + 1);
         }
     }
     for name in SCHEMAS {
         match map.get_mut(name) {
-            Some(Value::Array(list)) => list.iter_mut().for_each(|inner| strip(inner, key, from, level + 1)),
+            Some(Value::Array(list)) => list
+                .iter_mut()
+                .for_each(|inner| strip(inner, key, from, level + 1)),
             Some(one) => strip(one, key, from, level + 1),
             None => {}
         }
@@ -149,7 +179,10 @@ fn strip(schema: &mut Value, key: &str, from: usize, level: usize) {
 fn outline(schema: &Value, limit: usize) -> Printed {
     let whole = json(schema, Layout::Compact).len();
     let empty = Map::new();
-    let all = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    let all = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
     let required: Vec<&str> = schema
         .get("required")
         .and_then(Value::as_array)
@@ -162,7 +195,11 @@ fn outline(schema: &Value, limit: usize) -> Printed {
     let mut properties = Map::new();
     let mut used = 200;
     for name in names {
-        let kind = all.get(name).and_then(|p| p.get("type")).cloned().unwrap_or_else(|| json!("any"));
+        let kind = all
+            .get(name)
+            .and_then(|p| p.get("type"))
+            .cloned()
+            .unwrap_or_else(|| json!("any"));
         used += json(&json!({ name.as_str(): kind }), Layout::Compact).len() + name.len() + 8;
         if used > limit {
             break;
@@ -170,7 +207,10 @@ fn outline(schema: &Value, limit: usize) -> Printed {
         properties.insert(name.clone(), json!({ "type": kind }));
     }
     let shown = properties.len();
-    let needed: Vec<&str> = required.into_iter().filter(|name| properties.contains_key(*name)).collect();
+    let needed: Vec<&str> = required
+        .into_iter()
+        .filter(|name| properties.contains_key(*name))
+        .collect();
     let text = json(
         &json!({"type": "object", "properties": properties, "required": needed}),
         Layout::Compact,
@@ -201,7 +241,10 @@ mod tests {
         let printed = print_within(&schema, size - 1);
         let lean: Value = serde_json::from_str(&printed.text).unwrap();
         assert_eq!(lean["properties"]["description"]["description"], "one deep");
-        assert_eq!(lean["properties"]["nested"]["properties"]["x"], json!({"default": {"description": "data"}}));
+        assert_eq!(
+            lean["properties"]["nested"]["properties"]["x"],
+            json!({"default": {"description": "data"}})
+        );
         assert_eq!(
             printed.note.unwrap(),
             "Descriptions nested 2 or more levels deep are left out."

@@ -99,7 +99,10 @@ fn a_long_schema_loses_descriptions_and_keeps_its_structure() {
     assert_eq!(shown["description"], "kept");
     let mut expected = schema;
     for (_, property) in expected["properties"].as_object_mut().unwrap() {
-        property["properties"]["inner"].as_object_mut().unwrap().shift_remove("description");
+        property["properties"]["inner"]
+            .as_object_mut()
+            .unwrap()
+            .shift_remove("description");
     }
     assert_eq!(shown, expected);
     assert!(text.contains("Descriptions nested 2 or more levels deep are left out. Whole: read {\"address\":\"~/tools/big/tool\",\"format\":\"json\"}"));
@@ -123,7 +126,11 @@ fn a_long_source_is_cut_at_a_line_and_says_where_the_rest_is() {
     tool.body = Some(Value::String("let line = 'äöü';\n".repeat(4_000)));
     let text = contract(&tool, None);
     assert!(text.len() <= MAX_CONTRACT_BYTES, "{} bytes", text.len());
-    assert!(text.contains("of 84000 bytes) Whole: read"), "{}", excerpt(&text, 400));
+    assert!(
+        text.contains("of 84000 bytes) Whole: read"),
+        "{}",
+        excerpt(&text, 400)
+    );
 }
 
 #[test]

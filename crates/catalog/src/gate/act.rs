@@ -25,7 +25,8 @@ pub struct Act {
     pub target: String,
     /// Whether the target is the caller's own; matters for reads.
     pub reach: Reach,
-    /// A named right that the act needs besides, such as `execute` or `net:host`.
+    /// A named right that the act needs besides, such as `execute` or `net:host`; an approval of it lasts for one run
+    /// at most.
     pub right: Option<Grant>,
     /// Who acts.
     pub caller: Caller,

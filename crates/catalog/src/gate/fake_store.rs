@@ -12,8 +12,8 @@ use pentad_model::run::Run;
 use pentad_model::thread::Thread;
 use pentad_model::{Actor, ApprovalId, IdEnding, Name, RunId, ThreadId, Timestamp};
 use pentad_program::{
-    ActivityFilter, ApprovalFilter, Attachment, BlobRef, Durability, EventPage, EventRange, NewRun, NewThread,
-    RunChange, RunFilter, Store, StoreError, ThreadFilter, ThreadHit,
+    ActivityFilter, ApprovalFilter, Attachment, BlobRef, Durability, EventPage, EventRange, NewRun,
+    NewThread, RunChange, RunFilter, Store, StoreError, ThreadFilter, ThreadHit,
 };
 
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Store for FakeStore {
         let mut all = self.approvals.lock().unwrap();
         let open = all
             .iter()
-            .find(|a| a.state == ApprovalState::Open && a.subject == approval.subject && a.thread == approval.thread);
+            .find(|a| a.state == ApprovalState::Open && a.subject == approval.subject);
         if let Some(open) = open {
             return Ok(open.clone());
         }
@@ -43,7 +43,13 @@ impl Store for FakeStore {
         Ok(approval)
     }
 
-    async fn answer(&self, id: ApprovalId, state: ApprovalState, by: Actor, at: Timestamp) -> Answer<Approval> {
+    async fn answer(
+        &self,
+        id: ApprovalId,
+        state: ApprovalState,
+        by: Actor,
+        at: Timestamp,
+    ) -> Answer<Approval> {
         let mut all = self.approvals.lock().unwrap();
         let approval = all.iter_mut().find(|a| a.id == id).unwrap();
         if approval.state != ApprovalState::Open {
@@ -66,7 +72,8 @@ impl Store for FakeStore {
             same && match a.state {
                 ApprovalState::Granted(Scope::Always) => true,
                 ApprovalState::Granted(Scope::Run) => a.thread == thread,
-                ApprovalState::Granted(Scope::Once) => a.thread == thread && own.input_hash == subject.input_hash,
+                ApprovalState::Granted(Scope::Once) => own.input_hash == subject.input_hash,
+
                 _ => false,
             }
         });
@@ -88,8 +95,19 @@ impl Store for FakeStore {
 
     async fn approvals(&self, filter: ApprovalFilter) -> Answer<Vec<Approval>> {
         let all = self.approvals.lock().unwrap();
-        let fits = |a: &&Approval| filter.state.as_deref().is_none_or(|state| a.state.word() == state);
-        Ok(all.iter().rev().filter(fits).take(filter.limit).cloned().collect())
+        let fits = |a: &&Approval| {
+            filter
+                .state
+                .as_deref()
+                .is_none_or(|state| a.state.word() == state)
+        };
+        Ok(all
+            .iter()
+            .rev()
+            .filter(fits)
+            .take(filter.limit)
+            .cloned()
+            .collect())
     }
 
     async fn open_thread(&self, _: NewThread) -> Answer<Thread> {

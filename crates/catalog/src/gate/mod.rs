@@ -12,11 +12,11 @@ mod policy;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use pentad_model::approval::{Approval, ApprovalState, Scope};
+use pentad_model::approval::{Approval, ApprovalState, Scope, Subject};
 use pentad_model::event::{EventBody, NewEvent};
 use pentad_model::grant::GrantVerb;
 use pentad_model::text::{excerpt, suffix, visible};
-use pentad_model::{Actor, ApprovalId, Refusal, RefusalKind, Timestamp};
+use pentad_model::{Actor, ApprovalId, Refusal, RefusalKind, ThreadId, Timestamp};
 use pentad_program::{ApprovalFilter, Store, StoreError};
 
 pub use self::act::{Act, Authority, Permit, Reach, Reason, input_hash};
@@ -24,6 +24,7 @@ pub use self::answer::Decision;
 pub use self::parse::PolicyError;
 pub use self::policy::Policy;
 use self::policy::Ruling;
+pub(crate) use self::policy::forbids;
 
 /// How long an open question, or a person's no, is remembered.
 pub const MAX_AGE_MILLIS: i64 = 24 * 60 * 60 * 1000;
@@ -100,20 +101,8 @@ impl Gate {
             return verdict;
         }
         let subject = act.subject();
-        let permits = |approval: &&Approval| {
-            let own = &approval.subject;
-            let same = own.actor == subject.actor
-                && own.agent == subject.agent
-                && own.act == subject.act
-                && own.closure_hash == subject.closure_hash;
-            same && match approval.state {
-                ApprovalState::Granted(Scope::Always) => true,
-                ApprovalState::Granted(Scope::Run) => approval.thread == act.thread,
-                ApprovalState::Granted(Scope::Once) => own.input_hash == subject.input_hash,
-                _ => false,
-            }
-        };
-        granted.iter().find(permits).map_or(Verdict::Asks, |approval| {
+        let usable = |approval: &&Approval| permits(approval, &subject, act.thread);
+        granted.iter().find(usable).map_or(Verdict::Asks, |approval| {
             Verdict::Allowed(Reason::Approved(approval.id))
         })
     }
@@ -175,10 +164,7 @@ impl Gate {
         let granted = self.listed(act, ApprovalState::Granted(Scope::Always)).await?;
         Ok(granted.iter().any(|approval| {
             let own = &approval.subject;
-            own.actor == subject.actor
-                && own.agent == subject.agent
-                && own.act == subject.act
-                && own.closure_hash != subject.closure_hash
+            is_same_act(own, &subject) && own.closure_hash != subject.closure_hash
         }))
     }
 
@@ -216,7 +202,7 @@ impl Gate {
             run: act.run,
             subject: act.subject(),
             question,
-            run_at_most: act.destructive,
+            run_at_most: act.destructive || act.right.is_some(),
             state: ApprovalState::Open,
             answered_by: None,
             created_at: at,
@@ -257,6 +243,27 @@ impl Gate {
             Err(error) => Err(answer::refusal(&format!("approval:{}", approval.id), &error)),
         }
     }
+}
+
+fn is_same_act(a: &Subject, b: &Subject) -> bool {
+    a.actor == b.actor && a.agent == b.agent && a.act == b.act
+}
+
+/// What [`Store::use_approval`] promises, without using anything up.
+fn permits(approval: &Approval, subject: &Subject, thread: ThreadId) -> bool {
+    let own = &approval.subject;
+    is_same_act(own, subject)
+        && own.closure_hash == subject.closure_hash
+        && match approval.state {
+            ApprovalState::Granted(Scope::Always) => true,
+            ApprovalState::Granted(Scope::Run) => approval.thread == thread,
+            ApprovalState::Granted(Scope::Once) => own.input_hash == subject.input_hash,
+            ApprovalState::Open
+            | ApprovalState::Used
+            | ApprovalState::Denied
+            | ApprovalState::Expired
+            | ApprovalState::Void => false,
+        }
 }
 
 fn weigh(act: &Act, authority: &Authority, policy: &Policy) -> Verdict {

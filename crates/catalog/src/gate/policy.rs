@@ -49,21 +49,31 @@ pub(super) struct Forbidden(pub(super) Vec<Grant>);
 impl Forbidden {
     fn matches(&self, act: &Act, target: &[String]) -> bool {
         self.0.iter().any(|rule| match rule {
-            Grant::Act { verb, target: prefix } => {
-                let same = *verb == act.verb || (*verb == GrantVerb::Call && act.verb == GrantVerb::Delegate);
-                same && prefix.len() <= target.len()
-                    && prefix
-                        .iter()
-                        .zip(target)
-                        .all(|(a, b)| a == b || folded(a) == folded(b))
-            }
+            Grant::Act { .. } => forbids(rule, act.verb, target),
             named => act.right.as_ref() == Some(named),
         })
     }
 }
 
-fn folded(component: &str) -> String {
-    component.nfkc().collect::<String>().to_lowercase()
+/// Tells whether a prohibition takes in a target: whole components, without case, compatibility forms unified.
+pub(crate) fn forbids(rule: &Grant, verb: GrantVerb, target: &[String]) -> bool {
+    let Grant::Act {
+        verb: own,
+        target: prefix,
+    } = rule
+    else {
+        return false;
+    };
+    let same_verb = *own == verb || (*own == GrantVerb::Call && verb == GrantVerb::Delegate);
+    same_verb && prefix.len() <= target.len() && prefix.iter().zip(target).all(|(a, b)| is_alike(a, b))
+}
+
+fn is_alike(a: &str, b: &str) -> bool {
+    if a.is_ascii() && b.is_ascii() {
+        return a.eq_ignore_ascii_case(b);
+    }
+    let folded = |text: &str| text.nfkc().collect::<String>().to_lowercase();
+    folded(a) == folded(b)
 }
 
 /// Rules that allow: matched exactly.

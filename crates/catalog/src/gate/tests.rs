@@ -86,7 +86,10 @@ impl Home {
 
     async fn grant(&self, act: &Act, scope: Scope) {
         let id = self.asked(act).await;
-        self.gate.answer(&id, Decision::Grant(scope), &Actor::User).await.unwrap();
+        self.gate
+            .answer(&id, Decision::Grant(scope), &Actor::User)
+            .await
+            .unwrap();
     }
 
     fn later(&self, millis: i64) {
@@ -128,11 +131,23 @@ fn the_defaults_allow_what_is_ones_own_and_ask_for_the_rest() {
         (act(client(), GrantVerb::Write, "~/tools/x"), "asks"),
         (own(GrantVerb::Write, "file:/work/src/x"), "asks"),
         (trusted.clone(), "allowed"),
-        (Act { destructive: true, ..trusted }, "asks"),
+        (
+            Act {
+                destructive: true,
+                ..trusted
+            },
+            "asks",
+        ),
         (call("github/create_issue"), "asks"),
         (act(client(), GrantVerb::Delegate, "recipes/x"), "asks"),
-        (act(Actor::User, GrantVerb::Call, "github/create_issue"), "allowed"),
-        (act(Actor::Trigger(name("nightly")), GrantVerb::Call, "x/y"), "asks"),
+        (
+            act(Actor::User, GrantVerb::Call, "github/create_issue"),
+            "allowed",
+        ),
+        (
+            act(Actor::Trigger(name("nightly")), GrantVerb::Call, "x/y"),
+            "asks",
+        ),
     ];
     for (act, expected) in cases {
         assert_eq!(weighed("", &act), expected, "{}", act.text());
@@ -155,7 +170,10 @@ fn deny_stands_above_ask_above_allow_above_defaults() {
     assert_eq!(weighed(policy, &call("github/delete_repo")), "denied");
     assert_eq!(weighed(policy, &call("github/create_issue")), "asks");
     assert_eq!(weighed(policy, &call("github/list")), "allowed");
-    assert_eq!(weighed(policy, &act(client(), GrantVerb::Read, "~/memory/x")), "asks");
+    assert_eq!(
+        weighed(policy, &act(client(), GrantVerb::Read, "~/memory/x")),
+        "asks"
+    );
     let agent = |target: &str| act(Actor::Agent(name("main")), GrantVerb::Call, target);
     assert_eq!(weighed(policy, &agent("github/list")), "denied");
     assert_eq!(weighed(policy, &agent("gitlab/list")), "asks");
@@ -174,10 +192,16 @@ fn a01_a02_rules_are_on_tools_and_never_on_command_text() {
         question: question.to_owned(),
         ..call(target)
     };
-    assert_eq!(weighed(policy, &with("recipes/git", "git status && rm -rf x")), "allowed");
+    assert_eq!(
+        weighed(policy, &with("recipes/git", "git status && rm -rf x")),
+        "allowed"
+    );
     assert_eq!(weighed(policy, &with("recipes/git && rm", "git status")), "asks");
     assert_eq!(weighed(policy, &with("recipes/env", "env recipes/git")), "asks");
-    assert_eq!(weighed(policy, &act(client(), GrantVerb::Delegate, "recipes/deploy")), "denied");
+    assert_eq!(
+        weighed(policy, &act(client(), GrantVerb::Delegate, "recipes/deploy")),
+        "denied"
+    );
 }
 
 #[test]
@@ -187,14 +211,26 @@ fn a03_forbidding_matches_in_doubt_and_allowing_only_exactly() {
         allow = ["write:file:/Open", "call:shop/Buy"]
     "#;
     let file = |verb, target: &str| act(client(), verb, target);
-    assert_eq!(weighed(policy, &file(GrantVerb::Read, "file:/secret/x")), "denied");
-    assert_eq!(weighed(policy, &file(GrantVerb::Read, "file:/Secret-not/x")), "asks");
+    assert_eq!(
+        weighed(policy, &file(GrantVerb::Read, "file:/secret/x")),
+        "denied"
+    );
+    assert_eq!(
+        weighed(policy, &file(GrantVerb::Read, "file:/Secret-not/x")),
+        "asks"
+    );
     assert_eq!(weighed(policy, &call("recipes/ab")), "denied");
-    assert_eq!(weighed(policy, &file(GrantVerb::Write, "file:/Open/x")), "allowed");
+    assert_eq!(
+        weighed(policy, &file(GrantVerb::Write, "file:/Open/x")),
+        "allowed"
+    );
     assert_eq!(weighed(policy, &file(GrantVerb::Write, "file:/open/x")), "asks");
     assert_eq!(weighed(policy, &call("shop/Buy")), "allowed");
     assert_eq!(weighed(policy, &call("shop/buy")), "asks");
-    assert_eq!(weighed(policy, &file(GrantVerb::Write, "file:/Open/../Secret")), "denied");
+    assert_eq!(
+        weighed(policy, &file(GrantVerb::Write, "file:/Open/../Secret")),
+        "denied"
+    );
 }
 
 #[test]
@@ -235,7 +271,9 @@ fn a_broken_policy_allows_nothing_new() {
     let error = Policy::parse("allow = [").unwrap_err();
     let broken = Policy::broken(&error);
     let verdict = weigh(&act(client(), GrantVerb::Read, "~/memory/x"), &authority, &broken);
-    let Verdict::Denied(refusal) = verdict else { panic!("{verdict:?}") };
+    let Verdict::Denied(refusal) = verdict else {
+        panic!("{verdict:?}")
+    };
     assert!(refusal.message.contains("policy.toml line 1"), "{refusal:?}");
     let person = weigh(&act(Actor::User, GrantVerb::Call, "x/y"), &authority, &broken);
     assert_eq!(person, Verdict::Allowed(Reason::Person));
@@ -255,7 +293,10 @@ fn what_is_not_granted_is_refused_before_anybody_is_asked() {
         Verdict::Denied(refusal) => refusal.to_text(),
         other => format!("{other:?}"),
     };
-    assert_eq!(verdict(&call("slack/post")), crate::unknown_tool("slack/post", &[]).to_text());
+    assert_eq!(
+        verdict(&call("slack/post")),
+        crate::unknown_tool("slack/post", &[]).to_text()
+    );
     assert_eq!(verdict(&call("github/x")), "Asks");
     insta::assert_snapshot!(verdict(&act(client(), GrantVerb::Write, "file:/x")), @"
     Your grants do not cover 'write:file:/x'.
@@ -292,7 +333,10 @@ async fn an_approval_is_asked_once_with_the_next_steps() {
     assert_eq!(home.judge(&act).await.unwrap_err(), first);
     let approval = home.store.approvals.lock().unwrap()[0].clone();
     let id = approval.id.to_string();
-    let text = first.to_text().replace(&id, "ID").replace(suffix(&id, 8), "ENDING");
+    let text = first
+        .to_text()
+        .replace(&id, "ID")
+        .replace(suffix(&id, 8), "ENDING");
     insta::assert_snapshot!(text, @"
     'call:github/create_issue' waits for a person's approval: approval:ID.
     Next: a person runs: pentad approvals grant ENDING [--run|--always]
@@ -308,15 +352,35 @@ async fn an_approval_is_asked_once_with_the_next_steps() {
 async fn only_a_person_answers() {
     let home = home("");
     let id = home.asked(&call("a/b")).await;
-    for by in [client(), Actor::Agent(Name::main()), Actor::System, Actor::Trigger(name("t"))] {
-        let refusal = home.gate.answer(&id, Decision::Grant(Scope::Once), &by).await.unwrap_err();
+    for by in [
+        client(),
+        Actor::Agent(Name::main()),
+        Actor::System,
+        Actor::Trigger(name("t")),
+    ] {
+        let refusal = home
+            .gate
+            .answer(&id, Decision::Grant(Scope::Once), &by)
+            .await
+            .unwrap_err();
         assert_eq!(refusal.kind, RefusalKind::Forbidden);
     }
-    home.gate.answer(&id, Decision::Grant(Scope::Once), &Actor::User).await.unwrap();
-    let again = home.gate.answer(&id, Decision::Deny, &Actor::User).await.unwrap_err();
+    home.gate
+        .answer(&id, Decision::Grant(Scope::Once), &Actor::User)
+        .await
+        .unwrap();
+    let again = home
+        .gate
+        .answer(&id, Decision::Deny, &Actor::User)
+        .await
+        .unwrap_err();
     assert_eq!(again.kind, RefusalKind::Conflict);
     let nobody: IdEnding = "00000000".parse().unwrap();
-    let unknown = home.gate.answer(&nobody, Decision::Deny, &Actor::User).await.unwrap_err();
+    let unknown = home
+        .gate
+        .answer(&nobody, Decision::Deny, &Actor::User)
+        .await
+        .unwrap_err();
     assert_eq!(unknown.kind, RefusalKind::NotFound);
 }
 
@@ -328,14 +392,21 @@ async fn destructive_acts_are_never_granted_for_always() {
         ..call("disk/format")
     };
     let id = home.asked(&act).await;
-    let refusal = home.gate.answer(&id, Decision::Grant(Scope::Always), &Actor::User).await.unwrap_err();
+    let refusal = home
+        .gate
+        .answer(&id, Decision::Grant(Scope::Always), &Actor::User)
+        .await
+        .unwrap_err();
     let full = home.store.approvals.lock().unwrap()[0].id.to_string();
     assert_eq!(refusal.subject, format!("approval:{full}"));
     insta::assert_snapshot!(refusal.to_text(), @"
     'call:disk/format' may destroy or runs foreign code: it can be granted once or for this thread's run, never for always.
     Supported: once, run.
     ");
-    home.gate.answer(&id, Decision::Grant(Scope::Run), &Actor::User).await.unwrap();
+    home.gate
+        .answer(&id, Decision::Grant(Scope::Run), &Actor::User)
+        .await
+        .unwrap();
     assert!(home.judge(&act).await.is_ok());
     let elsewhere = Act {
         thread: thread(2),
@@ -358,9 +429,15 @@ async fn a_no_is_remembered_for_that_input_in_that_thread_and_for_a_day() {
         input_hash: "input-2".to_owned(),
         ..act.clone()
     };
-    assert_eq!(home.judge(&other).await.unwrap_err().kind, RefusalKind::ApprovalRequired);
+    assert_eq!(
+        home.judge(&other).await.unwrap_err().kind,
+        RefusalKind::ApprovalRequired
+    );
     home.later(MAX_AGE_MILLIS + 1);
-    assert_eq!(home.judge(&act).await.unwrap_err().kind, RefusalKind::ApprovalRequired);
+    assert_eq!(
+        home.judge(&act).await.unwrap_err().kind,
+        RefusalKind::ApprovalRequired
+    );
 }
 
 #[tokio::test]
@@ -373,12 +450,23 @@ async fn an_open_question_expires_and_is_asked_anew() {
     home.later(1);
     let new = home.asked(&act).await;
     assert_ne!(new, old);
-    let refusal = home.gate.answer(&old, Decision::Grant(Scope::Once), &Actor::User).await.unwrap_err();
+    let refusal = home
+        .gate
+        .answer(&old, Decision::Grant(Scope::Once), &Actor::User)
+        .await
+        .unwrap_err();
     assert_eq!(refusal.kind, RefusalKind::Conflict);
     assert!(refusal.message.contains("expired"));
     home.later(MAX_AGE_MILLIS + 1);
     assert!(home.gate.open_approvals(10).await.unwrap().is_empty());
-    let states: Vec<ApprovalState> = home.store.approvals.lock().unwrap().iter().map(|a| a.state).collect();
+    let states: Vec<ApprovalState> = home
+        .store
+        .approvals
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|a| a.state)
+        .collect();
     assert_eq!(states, [ApprovalState::Expired, ApprovalState::Expired]);
 }
 
@@ -393,8 +481,17 @@ async fn s15_a_changed_tool_is_asked_about_again_and_says_so() {
         ..act
     };
     let refusal = home.judge(&changed).await.unwrap_err();
-    assert!(refusal.message.contains("It was approved before, and has changed since."), "{refusal:?}");
-    assert!(home.store.approvals.lock().unwrap()[1].question.contains("has changed since"));
+    assert!(
+        refusal
+            .message
+            .contains("It was approved before, and has changed since."),
+        "{refusal:?}"
+    );
+    assert!(
+        home.store.approvals.lock().unwrap()[1]
+            .question
+            .contains("has changed since")
+    );
 }
 
 #[tokio::test]
@@ -411,13 +508,54 @@ async fn hits_show_whether_a_call_would_ask() {
         })
         .await
         .unwrap();
-    assert!(matches!(home.gate.would_ask_after(&act, &authority, &granted), Verdict::Allowed(_)));
+    assert!(matches!(
+        home.gate.would_ask_after(&act, &authority, &granted),
+        Verdict::Allowed(_)
+    ));
     let other = Act {
         thread: thread(2),
         ..act
     };
-    assert_eq!(home.gate.would_ask_after(&other, &authority, &granted), Verdict::Asks);
+    assert_eq!(
+        home.gate.would_ask_after(&other, &authority, &granted),
+        Verdict::Asks
+    );
     assert_eq!(home.store.approvals.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn named_rights_are_granted_for_a_run_at_most() {
+    let home = home("");
+    let act = Act {
+        right: Some(Grant::Execute),
+        ..call("builtin/execute")
+    };
+    let authority = Authority {
+        grants: GrantSet::new(
+            Authority::everything()
+                .grants
+                .iter()
+                .cloned()
+                .chain([Grant::Execute]),
+        ),
+        standing: GrantSet::default(),
+    };
+    let refusal = home.gate.judge(&act, &authority).await.unwrap_err();
+    assert_eq!(refusal.kind, RefusalKind::ApprovalRequired);
+    assert!(home.store.approvals.lock().unwrap()[0].run_at_most);
+}
+
+#[test]
+fn what_a_policy_denies_is_not_shown_in_any_spelling() {
+    let policy =
+        Policy::parse("[[rule]]\nactor = \"client:*\"\ndeny = [\"call:github/Delete_Repo\"]").unwrap();
+    let visibility = |actor: Actor| crate::Visibility {
+        denied: policy.denied_for(&actor),
+        ..crate::Visibility::everything()
+    };
+    let tool = pentad_model::ToolRef::new("github", "delete_repo");
+    assert!(!visibility(client()).sees(&tool));
+    assert!(visibility(Actor::Agent(Name::main())).sees(&tool));
 }
 
 #[test]
@@ -429,7 +567,10 @@ fn input_hashes_ignore_key_order_only() {
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 fn a_target() -> impl Strategy<Value = String> {
@@ -497,7 +638,7 @@ proptest! {
             let expected = same && match scope {
                 Scope::Always => true,
                 Scope::Run => given.thread == tried.thread,
-                Scope::Once => given.thread == tried.thread && given.input == tried.input,
+                Scope::Once => given.input == tried.input,
             };
             prop_assert_eq!(home.judge(&tried_act).await.is_ok(), expected);
             let again = expected && scope != Scope::Once;

@@ -6,7 +6,10 @@ use crate::testing::{FakeSource, document};
 fn some_catalog() -> Catalog {
     let mut reads = document("github", "list_issues", "Lists issues.\u{200b} Then\nmore.");
     reads.trusted.read_only = Some(true);
-    let github = FakeSource::new("github", vec![document("github", "create_issue", "Creates an issue."), reads]);
+    let github = FakeSource::new(
+        "github",
+        vec![document("github", "create_issue", "Creates an issue."), reads],
+    );
     let many: Vec<_> = (0..=MAX_LISTED)
         .map(|i| document("many", &format!("tool_{i}"), "One of many."))
         .collect();
@@ -19,7 +22,11 @@ fn some_catalog() -> Catalog {
         FakeSource::named("recipes", &[("transcribe", "Transcribes a recording.")]),
         FakeSource::named(
             "library",
-            &[("media/cut", "Cuts."), ("media/join", "Joins."), ("text/sort", "Sorts.")],
+            &[
+                ("media/cut", "Cuts."),
+                ("media/join", "Joins."),
+                ("text/sort", "Sorts."),
+            ],
         ),
     ]);
     catalog.add_catalogue(FakeSource::named("market", &[("buy", "Buys.")]));
@@ -41,8 +48,15 @@ fn hidden_sources_and_tools_are_not_counted() {
     let visibility = Visibility::of(GrantSet::new(grants));
     let listing = some_catalog().list(&visibility);
     let json = serde_json::to_string(&listing).unwrap();
-    assert!(!json.contains("list_issues") && !json.contains("library") && !json.contains("later"), "{json}");
-    let counts: Vec<(usize, usize)> = listing.sources.iter().map(|s| (s.total, s.status.tools)).collect();
+    assert!(
+        !json.contains("list_issues") && !json.contains("library") && !json.contains("later"),
+        "{json}"
+    );
+    let counts: Vec<(usize, usize)> = listing
+        .sources
+        .iter()
+        .map(|s| (s.total, s.status.tools))
+        .collect();
     assert_eq!(counts, [(1, 1), (1, 1)]);
 }
 
@@ -50,8 +64,18 @@ fn hidden_sources_and_tools_are_not_counted() {
 fn one_source_is_listed_whole() {
     let catalog = some_catalog();
     let everything = Visibility::everything();
-    assert_eq!(catalog.list_source("many", &everything).unwrap().sources[0].tools.len(), MAX_LISTED + 1);
-    assert_eq!(catalog.list_source("library", &everything).unwrap().sources[0].tools.len(), 3);
+    assert_eq!(
+        catalog.list_source("many", &everything).unwrap().sources[0]
+            .tools
+            .len(),
+        MAX_LISTED + 1
+    );
+    assert_eq!(
+        catalog.list_source("library", &everything).unwrap().sources[0]
+            .tools
+            .len(),
+        3
+    );
     assert!(catalog.list_source("market", &everything).is_none());
     assert!(catalog.list_source("nobody", &everything).is_none());
     let nothing = Visibility::default();

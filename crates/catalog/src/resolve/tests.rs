@@ -8,11 +8,31 @@ use crate::testing::FakeSource;
 
 fn some_catalog() -> Catalog {
     Catalog::new(vec![
-        FakeSource::named("builtin", &[("tool_search", "Finds tools."), ("execute", "Runs code.")]),
-        FakeSource::named("recipes", &[("execute", "An old file."), ("github/notes", "Has a slash."), ("build", "Builds.")]),
+        FakeSource::named(
+            "builtin",
+            &[("tool_search", "Finds tools."), ("execute", "Runs code.")],
+        ),
+        FakeSource::named(
+            "recipes",
+            &[
+                ("execute", "An old file."),
+                ("github/notes", "Has a slash."),
+                ("build", "Builds."),
+            ],
+        ),
         FakeSource::named("library", &[("media/transcribe", "Transcribes.")]),
-        FakeSource::named("github", &[("create_issue", "Creates."), ("a.b/c", "Dots and slashes."), ("read", "Reads.")]),
-        FakeSource::named("gitlab", &[("create_issue", "Creates."), ("日本 語%", "Unicode.")]),
+        FakeSource::named(
+            "github",
+            &[
+                ("create_issue", "Creates."),
+                ("a.b/c", "Dots and slashes."),
+                ("read", "Reads."),
+            ],
+        ),
+        FakeSource::named(
+            "gitlab",
+            &[("create_issue", "Creates."), ("日本 語%", "Unicode.")],
+        ),
     ])
 }
 
@@ -35,10 +55,19 @@ fn resolve(name: &str) -> String {
 fn n02_any_legal_name_is_reached_by_its_full_name_and_address() {
     assert_eq!(resolve("github/a.b/c"), "found github github/a.b/c");
     assert_eq!(resolve("gitlab/日本 語%"), "found gitlab gitlab/日本 語%");
-    assert_eq!(resolve("~/tools/gitlab/日本%20語%25"), "found gitlab gitlab/日本 語%");
+    assert_eq!(
+        resolve("~/tools/gitlab/日本%20語%25"),
+        "found gitlab gitlab/日本 語%"
+    );
     assert_eq!(resolve("日本 語%"), "found gitlab gitlab/日本 語%");
-    assert_eq!(resolve("library/media/transcribe"), "found library library/media/transcribe");
-    assert_eq!(resolve("media/transcribe"), "found library library/media/transcribe");
+    assert_eq!(
+        resolve("library/media/transcribe"),
+        "found library library/media/transcribe"
+    );
+    assert_eq!(
+        resolve("media/transcribe"),
+        "found library library/media/transcribe"
+    );
     let long = "n".repeat(128);
     let catalog = Catalog::new(vec![FakeSource::named("long", &[(&long, "Long.")])]);
     let full = format!("long/{long}");
@@ -50,13 +79,40 @@ fn n02_any_legal_name_is_reached_by_its_full_name_and_address() {
 
 #[test]
 fn n03_a_bare_name_of_several_sources_is_never_decided() {
-    assert_eq!(resolve("create_issue"), "ambiguous github/create_issue gitlab/create_issue");
+    assert_eq!(
+        resolve("create_issue"),
+        "ambiguous github/create_issue gitlab/create_issue"
+    );
     assert_eq!(resolve("build"), "found recipes recipes/build");
 }
 
 #[test]
+fn refusals_name_the_candidates_and_the_state() {
+    let later = FakeSource::named("later", &[]);
+    later.stands(Readiness::Disabled {
+        error: "exit 1".to_owned(),
+    });
+    let catalog = some_catalog();
+    catalog.add_source(later);
+    let texts: Vec<String> = ["create_issue", "later/x", "build"]
+        .into_iter()
+        .filter_map(|name| catalog.resolve(name, &Visibility::everything()).refusal(name))
+        .map(|refusal| refusal.to_text())
+        .collect();
+    insta::assert_snapshot!(texts.join("\n"), @"
+    Several sources have a tool 'create_issue'; give the full name.
+    Supported: github/create_issue, gitlab/create_issue.
+    The tools of later are not known: failed too often, not tried by itself: exit 1.
+    Next: pentad doctor shows what later needs; then repeat
+    ");
+}
+
+#[test]
 fn n04_a_known_source_takes_the_first_slash() {
-    assert_eq!(resolve("recipes/github/notes"), "found recipes recipes/github/notes");
+    assert_eq!(
+        resolve("recipes/github/notes"),
+        "found recipes recipes/github/notes"
+    );
     assert_eq!(resolve("github/notes"), "unknown recipes/github/notes");
 }
 
@@ -96,12 +152,20 @@ fn hidden_tools_and_absent_tools_give_the_same_answer() {
         ..Visibility::everything()
     };
     let catalog = some_catalog();
-    assert_eq!(shown(&catalog.resolve("create_issue", &visibility)), "found gitlab gitlab/create_issue");
+    assert_eq!(
+        shown(&catalog.resolve("create_issue", &visibility)),
+        "found gitlab gitlab/create_issue"
+    );
     let hidden = catalog.resolve("github/create_issue", &visibility);
-    catalog.add_source(FakeSource::named("github", &[("a.b/c", "Dots and slashes."), ("read", "Reads.")]));
+    catalog.add_source(FakeSource::named(
+        "github",
+        &[("a.b/c", "Dots and slashes."), ("read", "Reads.")],
+    ));
     let absent = catalog.resolve("github/create_issue", &visibility);
     assert_eq!(shown(&hidden), shown(&absent));
-    let Resolution::Unknown { nearest } = hidden else { panic!("{hidden:?}") };
+    let Resolution::Unknown { nearest } = hidden else {
+        panic!("{hidden:?}")
+    };
     insta::assert_snapshot!(unknown_tool("github/create_issue\u{202e}", &nearest).to_text(), @r#"
     There is no tool 'github/create_issue\u{202e}' that you can call.
     Next: nearest: gitlab/create_issue
@@ -115,10 +179,16 @@ fn sources_come_and_go() {
     let everything = Visibility::everything();
     assert!(catalog.remove_source("gitlab").is_some());
     assert!(catalog.remove_source("gitlab").is_none());
-    assert_eq!(shown(&catalog.resolve("create_issue", &everything)), "found github github/create_issue");
+    assert_eq!(
+        shown(&catalog.resolve("create_issue", &everything)),
+        "found github github/create_issue"
+    );
     let changing = FakeSource::named("extra", &[("one", "One.")]);
     catalog.add_source(Arc::clone(&changing) as Arc<dyn ToolSource>);
-    assert_eq!(shown(&catalog.resolve("one", &everything)), "found extra extra/one");
+    assert_eq!(
+        shown(&catalog.resolve("one", &everything)),
+        "found extra extra/one"
+    );
     changing.set(Vec::new());
     assert!(shown(&catalog.resolve("one", &everything)).starts_with("unknown"));
     let order: Vec<String> = catalog.statuses().into_iter().map(|s| s.source).collect();
@@ -131,7 +201,10 @@ async fn refreshing_learns_a_sources_tools() {
     later.stands(Readiness::Configured);
     let catalog = Catalog::new(vec![later]);
     assert_eq!(catalog.refresh_source("later").await.unwrap().tools, 1);
-    assert_eq!(shown(&catalog.resolve("found", &Visibility::everything())), "found later later/found");
+    assert_eq!(
+        shown(&catalog.resolve("found", &Visibility::everything())),
+        "found later later/found"
+    );
     assert!(catalog.refresh_source("nobody").await.is_none());
 }
 

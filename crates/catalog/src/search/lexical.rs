@@ -18,6 +18,8 @@ const B: f32 = 0.6;
 pub struct Lexical {
     terms: Terms,
     segments: Mutex<HashMap<String, Built>>,
+    /// Held while a segment is built, so that many first searches build it once.
+    building: Mutex<()>,
 }
 
 struct Built {
@@ -32,32 +34,42 @@ impl std::fmt::Debug for Lexical {
 }
 
 impl Lexical {
-    /// Returns the index of a snapshot. Built outside the lock: searches go on with their own snapshots meanwhile.
+    /// Returns the index of a snapshot. Searches whose snapshots are indexed go on while another one is built.
     pub(super) fn segment(&self, snapshot: &Arc<Snapshot>) -> Arc<Segment> {
-        let name = snapshot.source.name();
-        let lock = || self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        let previous = {
-            let segments = lock();
-            match segments.get(name) {
-                Some(built) if Arc::ptr_eq(&built.of, snapshot) => return Arc::clone(&built.segment),
-                Some(built) => Some(Arc::clone(&built.segment)),
-                None => None,
-            }
+        if let Ok(segment) = self.present(snapshot) {
+            return segment;
+        }
+        let _only_one = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+        let previous = match self.present(snapshot) {
+            Ok(segment) => return segment,
+            Err(previous) => previous,
         };
+        let name = snapshot.source.name();
         let segment = Arc::new(Segment::new(
             name,
             &snapshot.documents,
             previous.as_deref(),
             &self.terms,
         ));
-        lock().insert(
-            name.to_owned(),
-            Built {
-                of: Arc::clone(snapshot),
-                segment: Arc::clone(&segment),
-            },
-        );
+        let built = Built {
+            of: Arc::clone(snapshot),
+            segment: Arc::clone(&segment),
+        };
+        self.segments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.to_owned(), built);
         segment
+    }
+
+    /// Returns the index of exactly this snapshot, else that of an earlier one.
+    fn present(&self, snapshot: &Arc<Snapshot>) -> Result<Arc<Segment>, Option<Arc<Segment>>> {
+        let segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        match segments.get(snapshot.source.name()) {
+            Some(built) if Arc::ptr_eq(&built.of, snapshot) => Ok(Arc::clone(&built.segment)),
+            Some(built) => Err(Some(Arc::clone(&built.segment))),
+            None => Err(None),
+        }
     }
 }
 
@@ -146,6 +158,13 @@ impl Ranker for Lexical {
                 })
             })
             .collect()
+    }
+
+    fn forget(&self, source: &str) {
+        self.segments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(source);
     }
 }
 

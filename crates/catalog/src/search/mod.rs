@@ -11,6 +11,8 @@ mod tokens;
 
 use std::sync::Arc;
 
+use pentad_program::SourceStatus;
+
 pub use self::lexical::Lexical;
 pub(crate) use self::outcome::one_line;
 pub use self::outcome::{Hit, SearchOutcome};
@@ -63,6 +65,11 @@ pub trait Ranker: Send + Sync {
         visibility: &Visibility,
         limit: usize,
     ) -> Vec<Ranked>;
+
+    /// Drops what is kept of a source that is gone.
+    fn forget(&self, source: &str) {
+        let _ = source;
+    }
 }
 
 impl Catalog {
@@ -75,10 +82,15 @@ impl Catalog {
             corpus.retain(|snapshot| snapshot.source.name() == only);
         }
         let ranked = self.ranker().rank(query, &corpus, visibility, options.limit);
+        let statuses: Vec<SourceStatus> = corpus.iter().map(|s| s.source.status()).collect();
         let hits: Vec<Hit> = ranked
             .into_iter()
-            .filter_map(|place| hit(&corpus, place))
+            .filter_map(|place| hit(corpus.get(place.source)?, statuses.get(place.source)?, place))
             .collect();
+        let (known, unknown): (Vec<_>, Vec<_>) = corpus
+            .iter()
+            .zip(statuses)
+            .partition(|(s, status)| !s.documents.is_empty() || !is_pending(&status.readiness));
         let searched = corpus.iter().map(|s| s.visible(visibility).count()).sum();
         let near = if hits.is_empty() {
             self.nearest(query, visibility)
@@ -88,25 +100,22 @@ impl Catalog {
         SearchOutcome {
             query: query.to_owned(),
             searched,
-            sources: corpus.iter().map(|s| s.source.name().to_owned()).collect(),
-            pending: corpus
-                .iter()
-                .filter(|s| s.documents.is_empty())
-                .map(|s| s.source.status())
-                .filter(|status| is_pending(&status.readiness))
+            sources: known
+                .into_iter()
+                .map(|(s, _)| s.source.name().to_owned())
                 .collect(),
+            pending: unknown.into_iter().map(|(_, status)| status).collect(),
             near,
             hits,
         }
     }
 }
 
-fn hit(corpus: &[Arc<Snapshot>], place: Ranked) -> Option<Hit> {
-    let snapshot = corpus.get(place.source)?;
+fn hit(snapshot: &Snapshot, status: &SourceStatus, place: Ranked) -> Option<Hit> {
     let document = snapshot.documents.get(place.document)?;
     Some(Hit {
         source: snapshot.source.name().to_owned(),
-        readiness: snapshot.source.status().readiness,
+        readiness: status.readiness.clone(),
         read_only: document.is_trusted_read_only(),
         would_ask: None,
         score: place.score,

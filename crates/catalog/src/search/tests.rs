@@ -12,7 +12,11 @@ fn visible_to(grants: &[&str]) -> Visibility {
 }
 
 fn names(outcome: &SearchOutcome) -> Vec<String> {
-    outcome.hits.iter().map(|hit| hit.document.tool.to_string()).collect()
+    outcome
+        .hits
+        .iter()
+        .map(|hit| hit.document.tool.to_string())
+        .collect()
 }
 
 fn find(catalog: &Catalog, query: &str) -> Vec<String> {
@@ -36,7 +40,13 @@ fn some_catalog() -> Catalog {
                 ("search", "Finds messages."),
             ],
         ),
-        FakeSource::named("weather", &[("予報", "明日の天気予報を返します。"), ("forecast.get", "Returns the forecast.")]),
+        FakeSource::named(
+            "weather",
+            &[
+                ("予報", "明日の天気予報を返します。"),
+                ("forecast.get", "Returns the forecast."),
+            ],
+        ),
     ])
 }
 
@@ -52,7 +62,11 @@ fn a_name_in_the_query_comes_first_in_any_spelling() {
         "create_isue",
         "~/tools/github/create_issue",
     ] {
-        assert_eq!(find(&catalog, query).first().unwrap(), "github/create_issue", "{query}");
+        assert_eq!(
+            find(&catalog, query).first().unwrap(),
+            "github/create_issue",
+            "{query}"
+        );
     }
     assert_eq!(find(&catalog, "list pull requests")[0], "github/listPullRequests");
     assert_eq!(find(&catalog, "forecast.get")[0], "weather/forecast.get");
@@ -61,7 +75,10 @@ fn a_name_in_the_query_comes_first_in_any_spelling() {
 #[test]
 fn words_are_stemmed_and_scripts_without_spaces_are_found() {
     let catalog = some_catalog();
-    assert_eq!(find(&catalog, "sending messages to channels")[0], "slack/post-message");
+    assert_eq!(
+        find(&catalog, "sending messages to channels")[0],
+        "slack/post-message"
+    );
     assert_eq!(find(&catalog, "天気")[0], "weather/予報");
     assert_eq!(find(&catalog, "répositories")[0], "github/search");
 }
@@ -129,7 +146,10 @@ fn catalogues_are_searched_only_where_they_are_open() {
     assert!(search(&emptied).is_empty());
     assert_eq!(search(&open), ["market/buy"]);
     for visibility in [&closed, &emptied, &open] {
-        assert_eq!(names(&catalog.search("create_issue", &SearchOptions::default(), visibility))[0], "github/create_issue");
+        assert_eq!(
+            names(&catalog.search("create_issue", &SearchOptions::default(), visibility))[0],
+            "github/create_issue"
+        );
     }
 }
 
@@ -141,12 +161,40 @@ fn n12_only_what_changed_is_analysed_again() {
     let ranker = Lexical::default();
     let before = ranker.segment(&catalog.visible_sources(&everything)[0]);
     let kept = source.documents();
-    source.set(vec![Arc::clone(&kept[0]), Arc::new(document("s", "b", "Changed entirely."))]);
+    source.set(vec![
+        Arc::clone(&kept[0]),
+        Arc::new(document("s", "b", "Changed entirely.")),
+    ]);
     let after = ranker.segment(&catalog.visible_sources(&everything)[0]);
     assert!(after.shares_analysis_with(&before, 0));
     assert!(!after.shares_analysis_with(&before, 1));
     assert_eq!(find(&catalog, "entirely"), ["s/b"]);
     assert!(find(&catalog, "second").is_empty());
+}
+
+#[test]
+fn n12_ten_clients_see_every_tool_while_the_source_changes() {
+    let source = FakeSource::named("s", &[("constant", "Always here.")]);
+    let catalog = Catalog::new(vec![Arc::clone(&source) as Arc<dyn ToolSource>]);
+    let constant = Arc::clone(&source.documents()[0]);
+    let missed: usize = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..10)
+            .map(|_| {
+                scope.spawn(|| {
+                    (0..40)
+                        .filter(|_| find(&catalog, "always here") != ["s/constant"])
+                        .count()
+                })
+            })
+            .collect();
+        for i in 0..40 {
+            let other = document("s", &format!("other_{i}"), "Something else.");
+            source.set(vec![Arc::new(other), Arc::clone(&constant)]);
+        }
+        clients.into_iter().map(|client| client.join().unwrap()).sum()
+    });
+    assert_eq!(missed, 0);
+    assert_eq!(find(&catalog, "other_39"), ["s/other_39"]);
 }
 
 #[test]
@@ -158,7 +206,11 @@ fn an_empty_result_says_what_was_searched() {
         error: "exit 1\u{7}: no token".to_owned(),
     });
     catalog.add_source(pending);
-    let nothing = catalog.search("getforecastnow", &SearchOptions::default(), &Visibility::everything());
+    let nothing = catalog.search(
+        "forcaast.gt",
+        &SearchOptions::default(),
+        &Visibility::everything(),
+    );
     insta::assert_snapshot!(nothing.to_markdown());
 }
 
@@ -169,8 +221,17 @@ fn the_source_option_and_the_limit_hold() {
         limit: 1,
         source: Some("slack".to_owned()),
     };
-    assert_eq!(names(&catalog.search("search", &options, &Visibility::everything())), ["slack/search"]);
-    assert_eq!(catalog.search(&"word ".repeat(10_000), &options, &Visibility::everything()).hits.len(), 0);
+    assert_eq!(
+        names(&catalog.search("search", &options, &Visibility::everything())),
+        ["slack/search"]
+    );
+    assert_eq!(
+        catalog
+            .search(&"word ".repeat(10_000), &options, &Visibility::everything())
+            .hits
+            .len(),
+        0
+    );
 }
 
 #[test]

@@ -7,7 +7,9 @@ use crate::testing::with_input;
 fn check_input(schema: Value, input: Value) -> Vec<String> {
     let catalog = Catalog::new(Vec::new());
     let document = with_input("s", "t", "Text.", schema);
-    let Value::Object(input) = input else { panic!("no object") };
+    let Value::Object(input) = input else {
+        panic!("no object")
+    };
     catalog
         .validate(&document, &input)
         .iter()
@@ -34,7 +36,13 @@ fn n06_references_alternatives_and_missing_types_are_checked() {
         "additionalProperties": false,
         "$defs": {"node": {"properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/node"}}, "n": {"type": "integer"}}}}
     });
-    assert!(check_input(schema.clone(), json!({"tree": {"children": [{"n": 1}]}, "when": null})).is_empty());
+    assert!(
+        check_input(
+            schema.clone(),
+            json!({"tree": {"children": [{"n": 1}]}, "when": null})
+        )
+        .is_empty()
+    );
     assert_eq!(
         check_input(schema, json!({"tree": {"children": [{"n": "x"}]}, "more": 1})),
         [
@@ -58,8 +66,15 @@ fn both_drafts_mean_what_they_say() {
 #[test]
 fn a_remote_reference_is_not_fetched_and_the_tool_judges() {
     let message = problem(json!({"properties": {"x": {"$ref": "https://example.org/schema.json"}}})).unwrap();
-    assert!(message.contains("https://example.org/schema.json") && message.contains("not fetched"), "{message}");
-    assert!(problem(json!({"$ref": "file:///etc/passwd"})).unwrap().contains("not fetched"));
+    assert!(
+        message.contains("https://example.org/schema.json") && message.contains("not fetched"),
+        "{message}"
+    );
+    assert!(
+        problem(json!({"$ref": "file:///etc/passwd"}))
+            .unwrap()
+            .contains("not fetched")
+    );
 }
 
 #[test]
@@ -72,8 +87,12 @@ fn an_invalid_schema_accepts_any_object_with_a_diagnostic() {
         json!({"$ref": "#/$defs/missing"}),
         json!({"description": "x".repeat(MAX_SCHEMA_BYTES)}),
     ] {
-        let message = problem(schema.clone()).unwrap_or_else(|| panic!("{}", excerpt(&schema.to_string(), 80)));
-        assert!(message.len() < 600 && message.contains("the tool judges"), "{message}");
+        let message =
+            problem(schema.clone()).unwrap_or_else(|| panic!("{}", excerpt(&schema.to_string(), 80)));
+        assert!(
+            message.len() < 600 && message.contains("the tool judges"),
+            "{message}"
+        );
     }
     assert_eq!(problem(json!({"type": "object"})), None);
     assert_eq!(problem(json!(true)), None);
@@ -83,7 +102,12 @@ fn an_invalid_schema_accepts_any_object_with_a_diagnostic() {
 fn errors_are_bounded_in_number_and_length() {
     let schema = json!({"additionalProperties": {"type": "integer"}});
     let input: Map<String, Value> = (0..100)
-        .map(|i| (format!("{i}{}", "k".repeat(1_000)), json!("v\u{202e}".repeat(10_000))))
+        .map(|i| {
+            (
+                format!("{i}{}", "k".repeat(1_000)),
+                json!("v\u{202e}".repeat(10_000)),
+            )
+        })
         .collect();
     let catalog = Catalog::new(Vec::new());
     let errors = catalog.validate(&with_input("s", "t", "Text.", schema), &input);
@@ -97,7 +121,10 @@ fn errors_are_bounded_in_number_and_length() {
 #[test]
 fn a_pattern_that_never_ends_ends() {
     let schema = json!({"properties": {"x": {"type": "string", "pattern": "^(a+)+(?=b)$"}}});
-    assert_eq!(check_input(schema, json!({"x": format!("{}c", "a".repeat(64))})).len(), 1);
+    assert_eq!(
+        check_input(schema, json!({"x": format!("{}c", "a".repeat(64))})).len(),
+        1
+    );
 }
 
 #[test]

@@ -21,7 +21,7 @@ use pentad_keeper::{Config, Home, Secrets, known_client_configs};
 use pentad_model::{Name, Timestamp};
 use pentad_process::{Spawner, SpawnerProgram};
 use pentad_program::{Store, ToolAuthor, ToolSource};
-use pentad_recipe::{Imports, Library, OutputBounds, ProcessLaunchers, RecipeSource, Root, RootKind};
+use pentad_recipe::{Imports, Launchers, Library, OutputBounds, ProcessLaunchers, RecipeSource, Root, RootKind};
 use pentad_space::{SelfFacts, Space, SpaceLimits, SpaceParts, WebPolicy};
 
 pub use self::explain::CatalogContracts;
@@ -48,6 +48,10 @@ pub struct Opened {
     pub verbs: EngineHandle,
     /// Writes tool files.
     pub recipes: Arc<RecipeSource>,
+    /// The packaged tools.
+    library: Arc<Library>,
+    /// Starts the commands of recipes.
+    launchers: Arc<dyn Launchers>,
     /// All tools.
     pub catalog: Arc<Catalog>,
     /// Starts every process.
@@ -64,18 +68,19 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
     let journal = Arc::new(Journal::open(&home.state(), JournalOptions::default())?);
     journal.settle_interrupted(Timestamp::now(), Owner::is_alive).await?;
     let store: Arc<dyn Store> = Arc::clone(&journal) as _;
-    let spawner = Arc::new(launch_spawner()?);
+    let spawner = Arc::new(launch_spawner(home)?);
     let environment = environment::of_commands(face.clone(), config.env.names.clone());
     let bounds = OutputBounds { spill_cap: config.limits.spill_bytes, ..OutputBounds::default() };
-    let launchers = Arc::new(ProcessLaunchers::new(Arc::clone(&spawner), environment, bounds));
+    let launchers: Arc<dyn Launchers> = Arc::new(ProcessLaunchers::new(Arc::clone(&spawner), environment, bounds));
 
-    let recipes = Arc::new(RecipeSource::open("recipes", roots(home, config), Imports::default(), launchers.clone()));
+    let recipes = Arc::new(RecipeSource::open("recipes", roots(home, config), Imports::default(), Arc::clone(&launchers)));
     if lifetime == Lifetime::Long {
         recipes.watch();
     }
+    let library = Arc::new(Library::open(Arc::clone(&launchers)));
     let builtin = BuiltinSource::new(BuiltinParts { store: Arc::clone(&store), memory_dir: memory_dir(home) });
     let mut sources: Vec<Arc<dyn ToolSource>> =
-        vec![Arc::clone(&builtin) as _, Arc::clone(&recipes) as _, Arc::new(Library::open(launchers))];
+        vec![Arc::clone(&builtin) as _, Arc::clone(&recipes) as _, Arc::clone(&library) as _];
     sources.extend(servers::sources(home, config, &face, &spawner).await?);
     let catalog = Arc::new(Catalog::new(sources));
     builtin.attach(&catalog);
@@ -102,10 +107,21 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         limits: engine_limits(config),
         strict_touch: config.call.strict_touch,
     });
-    Ok(Opened { journal, verbs: EngineHandle(engine), recipes, catalog, spawner })
+    Ok(Opened { journal, verbs: EngineHandle(engine), recipes, library, launchers, catalog, spawner })
 }
 
 impl Opened {
+    /// Returns what knows tools without calling them.
+    pub fn contracts(&self) -> CatalogContracts {
+        CatalogContracts {
+            catalog: Arc::clone(&self.catalog),
+            recipes: Arc::clone(&self.recipes),
+            library: Arc::clone(&self.library),
+            launchers: Arc::clone(&self.launchers),
+            gate: Arc::clone(self.verbs.0.gate()),
+        }
+    }
+
     /// Ends what was started, in order: acts, sources, processes, journal. Each step is bounded.
     pub async fn close(self) {
         if !self.verbs.0.shutdown(CLOSE_LIMIT).await {
@@ -123,9 +139,10 @@ impl Opened {
     }
 }
 
-fn launch_spawner() -> anyhow::Result<Spawner> {
+fn launch_spawner(home: &Home) -> anyhow::Result<Spawner> {
     let exe = own_executable().context("find this program's own file")?;
-    Ok(Spawner::launch(SpawnerProgram { exe, args: vec![SPAWNER_ARGUMENT.into()] })?)
+    let program = SpawnerProgram { exe, args: vec![SPAWNER_ARGUMENT.into()] };
+    Ok(Spawner::launch_with_ledger(program, &home.state())?)
 }
 
 /// Returns this program's file. The kernel's own link works even after the file was replaced.

@@ -87,9 +87,9 @@ impl Space {
 
     /// Adds a family; it replaces an earlier one of the same addresses.
     pub fn register(&mut self, family: Arc<dyn AddressFamily>) {
-        for name in family.families() {
-            self.families.insert(*name, Arc::clone(&family));
-        }
+        let names = family.families();
+        let shared = std::iter::repeat_n(family, names.len());
+        self.families.extend(names.iter().copied().zip(shared));
     }
 
     /// Reads an address.

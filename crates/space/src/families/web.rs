@@ -153,7 +153,7 @@ impl WebFamily {
                     source,
                 }
             };
-            return self.text(scene, &answer, page, selection);
+            return self.text(scene, &answer, &page, selection);
         }
         if is_viewable_image(&answer.mime)
             && !answer.failed()
@@ -168,11 +168,11 @@ impl WebFamily {
         &self,
         scene: &Scene,
         answer: &Answer,
-        page: PageText,
+        page: &PageText,
         selection: &Selection,
     ) -> Result<Product, Refusal> {
         let body = visible(&page.markdown);
-        let selected: Selected = select(body.as_bytes(), selection, &select_limits(scene, &self.limits))
+        let selected: Selected = select(body.as_bytes(), selection, select_limits(scene, &self.limits))
             .map_err(|error| error.refusal(answer.asked.as_str()))?;
         let total = (!selected.is_whole()).then_some((selected.total_bytes, selected.total_lines));
         let mut value = answer.value(scene);

@@ -88,6 +88,18 @@ impl SelectLimits {
     }
 }
 
+impl From<usize> for SelectLimits {
+    fn from(text_bytes: usize) -> Self {
+        Self::of_bytes(text_bytes)
+    }
+}
+
+impl From<&Self> for SelectLimits {
+    fn from(limits: &Self) -> Self {
+        limits.clone()
+    }
+}
+
 /// A selected part of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selected {
@@ -127,9 +139,10 @@ impl Selected {
 pub fn select<R: BufRead>(
     source: R,
     selection: &Selection,
-    limits: &SelectLimits,
+    limits: impl Into<SelectLimits>,
 ) -> Result<Selected, SelectError> {
-    drain(source, Sink::new(selection, limits)?, limits)
+    let limits = limits.into();
+    drain(source, Sink::new(selection, &limits)?, &limits)
 }
 
 fn drain<R: BufRead>(mut source: R, mut sink: Sink, limits: &SelectLimits) -> Result<Selected, SelectError> {

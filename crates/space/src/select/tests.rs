@@ -9,7 +9,7 @@ fn pick(text: &[u8], selection: &Selection, cap: usize, buffer: usize) -> Select
     select(
         BufReader::with_capacity(buffer, text),
         selection,
-        &SelectLimits::of_bytes(cap),
+        SelectLimits::of_bytes(cap),
     )
     .unwrap()
 }

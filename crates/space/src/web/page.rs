@@ -112,10 +112,7 @@ fn convert(html: &str, url: &str) -> PageText {
     };
     let article = Readability::new(html, Some(url), Some(config)).and_then(|mut reader| {
         let title = reader.get_article_title().to_string();
-        reader
-            .parse()
-            .map(|article| (title, article))
-            .or_else(|_| Err(dom_smoothie::ReadabilityError::GrabFailed))
+        reader.parse().map(|article| (title, article))
     });
     let mut title = None;
     if let Ok((page_title, article)) = article {

@@ -56,7 +56,7 @@ pub(super) async fn public_addresses(
         match judge_address(address) {
             AddressVerdict::Public => public.push(address),
             AddressVerdict::Closed(what) => {
-                closed.get_or_insert(Closed {
+                closed.get_or_insert_with(|| Closed {
                     host: host.to_owned(),
                     address,
                     what,

@@ -23,7 +23,7 @@ use crate::trouble::from_io;
 
 enum Found {
     Level(Level),
-    File(Examined),
+    File(Box<Examined>),
 }
 
 pub(super) async fn read(
@@ -116,6 +116,7 @@ impl Asked {
             &self.select,
             self.limits.image_bytes,
         )
+        .map(Box::new)
         .map(Found::File)
     }
 }

@@ -20,7 +20,7 @@ use crate::trouble::from_io;
 
 enum Found {
     Level(Level),
-    File(Examined),
+    File(Box<Examined>),
 }
 
 pub(super) async fn read(
@@ -117,7 +117,9 @@ fn find(
             about.modified = file.metadata().ok().map(|metadata| handle::modified(&metadata));
             about.strict = true;
             about.extra.insert("path".to_owned(), json!(path.relative()));
-            examine(file, about, selection, select, limits.image_bytes).map(Found::File)
+            examine(file, about, selection, select, limits.image_bytes)
+                .map(Box::new)
+                .map(Found::File)
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(missing()),
         Err(error) => Err(failed(&error)),

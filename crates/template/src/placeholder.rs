@@ -213,7 +213,12 @@ pub(crate) enum Segment {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pattern {
     segments: Vec<Segment>,
+    /// Is a guess at the filled length, so that most texts are built in one allocation.
+    expected_bytes: usize,
 }
+
+/// Is the guess at the length of one value.
+const EXPECTED_VALUE_BYTES: usize = 24;
 
 impl Pattern {
     /// Reads a text; braces that enclose nothing, or more braces, stay as they are.
@@ -244,7 +249,17 @@ impl Pattern {
         if !literal.is_empty() {
             segments.push(Segment::Text(literal));
         }
-        Self { segments }
+        let expected_bytes = segments
+            .iter()
+            .map(|segment| match segment {
+                Segment::Text(text) => text.len(),
+                Segment::Placeholder(_) => EXPECTED_VALUE_BYTES,
+            })
+            .sum();
+        Self {
+            segments,
+            expected_bytes,
+        }
     }
 
     pub(crate) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
@@ -278,7 +293,7 @@ impl Pattern {
             label,
             steps: Cell::new(0),
         };
-        let mut out = String::new();
+        let mut out = String::with_capacity(self.expected_bytes);
         fill.pattern(self, 0, &mut out)?;
         Ok(out)
     }

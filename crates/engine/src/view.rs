@@ -3,7 +3,8 @@
 use pentad_model::outcome::{Omitted, Product};
 use pentad_model::select::Selection;
 use pentad_model::text::{prefix, suffix};
-use pentad_model::{Refusal, RefusalKind};
+use pentad_model::Refusal;
+use pentad_space::{SelectLimits, select};
 
 /// Contracts have a limit of their own: a schema that is cut is worse than none.
 pub(crate) const CONTRACT_BYTES: usize = 24 * 1024;
@@ -30,8 +31,8 @@ pub(crate) fn bounded(
         (product.text.clone(), product.total)
     } else {
         let source = std::io::Cursor::new(product.text.as_bytes());
-        let selected = pentad_space::select::select(source, selection, limit.max(product.text.len()))
-            .map_err(|e| Refusal::new(RefusalKind::BadRequest, "grep", format!("{e}.")))?;
+        let limits = SelectLimits::of_bytes(limit.max(product.text.len()));
+        let selected = select(source, selection, &limits).map_err(|e| e.refusal(&product.address))?;
         (selected.text, Some((selected.total_bytes, selected.total_lines)))
     };
     if text.len() <= limit {

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use pentad_model::text;
 use pentad_program::{BlobRef, StoreError};
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempPath};
 
@@ -21,6 +22,9 @@ use crate::fault::file_error;
 const HASH_CHARS: usize = 64;
 /// Bytes that are read at once.
 const CHUNK: usize = 256 << 10;
+
+/// A link is not followed, and a pipe that nobody writes to is not waited for.
+const NO_LINK_NO_WAIT: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
 
 /// The folder of blobs.
 #[derive(Debug, Clone)]
@@ -83,7 +87,7 @@ impl Blobs {
     pub(crate) fn put_file(&self, path: &Path) -> Result<BlobRef, StoreError> {
         let mut source = OpenOptions::new()
             .read(true)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            .custom_flags(NO_LINK_NO_WAIT.bits().cast_signed())
             .open(path)
             .map_err(|e| file_error(path, &e))?;
         let metadata = source.metadata().map_err(|e| file_error(path, &e))?;
@@ -139,7 +143,7 @@ impl Blobs {
         let failed = |e: std::io::Error| StoreError::NotWritten(format!("{what}: {e}"));
         let mut file = OpenOptions::new()
             .read(true)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            .custom_flags(NO_LINK_NO_WAIT.bits().cast_signed())
             .open(hidden)
             .map_err(failed)?;
         file.set_permissions(std::fs::Permissions::from_mode(0o600))
@@ -259,6 +263,3 @@ fn sync_folder(place: &Path) -> Result<(), StoreError> {
         .and_then(|folder| folder.sync_all())
         .map_err(|e| file_error(folder, &e))
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,6 +7,7 @@ use pentad_model::{Event, Id, text};
 use pentad_program::StoreError;
 use rusqlite::Row;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::fault::Fault;
 
@@ -58,6 +59,13 @@ where
     let text: String = row.get(column)?;
     text.parse()
         .map_err(|e| StoreError::Corrupt(format!("column {column} of the journal: {e}")).into())
+}
+
+/// Decodes a record's bytes; `what` and `id` name it when they are none.
+pub(crate) fn record<T: DeserializeOwned>(bytes: &[u8], what: &str, id: Id) -> Result<T, Fault> {
+    from_dag_cbor(bytes).map_err(|error| {
+        StoreError::Corrupt(format!("{what} {id} of the journal cannot be decoded: {error}")).into()
+    })
 }
 
 #[derive(Deserialize)]

@@ -36,7 +36,7 @@ pub(crate) fn open(path: &Path, purpose: Purpose, busy: Duration) -> Result<Conn
     if purpose == Purpose::Inspect {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     }
-    connection.busy_handler(Some(patience(busy)))?;
+    wait_at_most(&mut connection, busy)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }
@@ -52,6 +52,11 @@ pub(crate) fn configure(connection: &Connection, purpose: Purpose) -> Result<(),
         connection.execute_batch("PRAGMA query_only = ON;")?;
     }
     Ok(())
+}
+
+/// Sets how long a statement waits for another connection's lock.
+pub(crate) fn wait_at_most(connection: &mut Connection, limit: Duration) -> Result<(), Fault> {
+    Ok(connection.busy_handler(Some(patience(limit)))?)
 }
 
 /// Returns a busy handler that tries often at first. SQLite's own sleeps up to 100 ms, and among eight busy

@@ -30,6 +30,21 @@ impl Fault {
         }
     }
 
+    /// Returns the same for one of several callers who share the failure.
+    pub(crate) fn shared(&self, database: &Path) -> StoreError {
+        match self {
+            Self::Sql(error) => sql_error(error, database),
+            Self::Store(StoreError::NotWritten(text)) => StoreError::NotWritten(text.clone()),
+            Self::Store(other) => StoreError::Unusable(other.to_string()),
+            Self::Canonical(error) => StoreError::Corrupt(error.to_string()),
+        }
+    }
+
+    /// Tells whether another process holds the lock; waiting once more would take as long again.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Self::Sql(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
+    }
+
     /// Tells whether the storage itself failed, so that the whole transaction may be gone.
     pub(crate) fn is_storage_failure(&self) -> bool {
         matches!(self, Self::Sql(error) if matches!(

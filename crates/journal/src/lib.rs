@@ -144,7 +144,7 @@ impl Journal {
         let (head, _) = watch::channel(Some(known));
         let (written, done) = oneshot::channel();
         let (sender, mut requests) = mpsc::channel(options.queue.max(1));
-        let writer = Writer::new(connection, database.clone(), options.owner.clone(), head.clone());
+        let writer = Writer::new(connection, database.clone(), &options, head.clone());
         let thread = std::thread::Builder::new()
             .name("journal-writer".to_owned())
             .spawn(move || {
@@ -190,19 +190,17 @@ impl Journal {
     /// # Errors
     /// Fails when that takes longer than half a minute, or when the database does not close.
     pub async fn close(&self) -> Result<(), StoreError> {
-        let lock =
-            |mutex: &Mutex<_>| std::mem::take(&mut *mutex.lock().unwrap_or_else(PoisonError::into_inner));
+        let inner = &self.inner;
         drop(
-            self.inner
+            inner
                 .senders
                 .write()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take(),
         );
-        self.inner.head.send_replace(None);
-        let threads: Vec<JoinHandle<()>> = lock(&self.inner.threads);
-        let written = self
-            .inner
+        inner.head.send_replace(None);
+        let threads = std::mem::take(&mut *inner.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let written = inner
             .written
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -4,8 +4,9 @@
 //! A database of a newer build is refused before anything in it is read or changed. An older one is copied whole
 //! (`VACUUM INTO pentad-v<N>.db`) before all its missing migrations run in one transaction.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,7 @@ pub(crate) fn prepare(path: &Path, migrations: &[&str], busy: Duration) -> Resul
     } else {
         Format::Empty
     };
+    make_private(path)?;
     let mut connection = connection::open(path, Purpose::Write, busy)?;
     match found {
         Format::Version(version) if version == newest => {}
@@ -59,6 +61,7 @@ pub(crate) fn prepare(path: &Path, migrations: &[&str], busy: Duration) -> Resul
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;")?;
             apply(&mut connection, migrations, 0)?;
             sync_folder(path)?;
+            sync_folder(path.parent().unwrap_or(path))?;
         }
     }
     ready(path, connection)
@@ -201,6 +204,7 @@ fn back_up(path: &Path, connection: &Connection, version: usize) -> Result<(), F
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(file_error(&partial, &e).into()),
         _ => {}
     }
+    make_private(&partial)?;
     let target = partial
         .to_str()
         .ok_or_else(|| unusable(path, "lies in a folder whose name is no text"))?;
@@ -213,6 +217,23 @@ fn back_up(path: &Path, connection: &Connection, version: usize) -> Result<(), F
     sync_folder(&copy)
 }
 
+/// Returns how a file is created that nobody else may read; one that is there stays as it is.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    options
+}
+
+/// Creates a file that nobody else may read; SQLite gives its log the same permissions.
+fn make_private(path: &Path) -> Result<(), Fault> {
+    private().open(path).map(|_| ()).map_err(|e| {
+        unusable(
+            path,
+            &format!("cannot be created: {e}; check the folder's permissions"),
+        )
+    })
+}
+
 fn sync_folder(path: &Path) -> Result<(), Fault> {
     let folder = path.parent().unwrap_or(path);
     File::open(folder)
@@ -223,17 +244,12 @@ fn sync_folder(path: &Path) -> Result<(), Fault> {
 /// Keeps two processes from creating or migrating the same file at once; ends with the returned file.
 fn lock(path: &Path, limit: Duration) -> Result<File, Fault> {
     let path = path.with_extension("lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(|e| {
-            unusable(
-                &path,
-                &format!("cannot be created: {e}; check the folder's permissions"),
-            )
-        })?;
+    let file = private().open(&path).map_err(|e| {
+        unusable(
+            &path,
+            &format!("cannot be created: {e}; check the folder's permissions"),
+        )
+    })?;
     let since = Instant::now();
     loop {
         match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {

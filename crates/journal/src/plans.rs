@@ -1,10 +1,11 @@
 //! Plans: one a thread, each replacing the last.
 
 use pentad_model::ThreadId;
-use pentad_model::canonical::{from_dag_cbor, to_dag_cbor};
+use pentad_model::canonical::to_dag_cbor;
 use pentad_model::plan::Plan;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::codec;
 use crate::fault::Fault;
 use crate::threads;
 use crate::writer::Scope;
@@ -29,5 +30,7 @@ pub(crate) fn get(connection: &Connection, thread: ThreadId) -> Result<Option<Pl
         .prepare_cached("SELECT plan FROM plan WHERE thread = ?1")?
         .query_one([row], |row| row.get(0))
         .optional()?;
-    Ok(bytes.map(|bytes| from_dag_cbor(&bytes)).transpose()?)
+    bytes
+        .map(|bytes| codec::record(&bytes, "the plan of thread", thread.0))
+        .transpose()
 }

@@ -44,11 +44,12 @@ struct State {
 const COLUMNS: &str = "run.row, run.id, run.name, run.start, run.state, run.updated_at";
 
 fn from_row(row: &Row<'_>) -> Result<Run, Fault> {
-    let start: Start = from_dag_cbor(row.get_ref("start")?.as_blob().unwrap_or_default())?;
-    let state: State = from_dag_cbor(row.get_ref("state")?.as_blob().unwrap_or_default())?;
+    let id = codec::id(row, "id")?;
+    let start: Start = codec::record(row.get_ref("start")?.as_blob().unwrap_or_default(), "run", id)?;
+    let state: State = codec::record(row.get_ref("state")?.as_blob().unwrap_or_default(), "run", id)?;
     let name: Option<String> = row.get("name")?;
     Ok(Run {
-        id: RunId(codec::id(row, "id")?),
+        id: RunId(id),
         parent: start.parent,
         thread: start.thread,
         name: name.and_then(|name| name.parse().ok()),
@@ -152,7 +153,7 @@ pub(crate) fn change(scope: &mut Scope<'_>, change: &RunChange) -> Result<(), Fa
     let Some((row, bytes)) = found else {
         return Err(no_run(&change.id.to_string()).into());
     };
-    let mut state: State = from_dag_cbor(&bytes)?;
+    let mut state: State = codec::record(&bytes, "run", change.id.0)?;
     if state.status.is_settled() {
         let text = format!(
             "run {} has ended ('{}') and is not changed again",

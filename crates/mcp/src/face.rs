@@ -62,7 +62,7 @@ impl Default for FaceLimits {
         Self {
             max_message_bytes: FACE_MESSAGE_BYTES,
             heartbeat: Duration::from_secs(5),
-            after_eof: Duration::from_millis(500),
+            after_eof: Duration::from_secs(2),
             shutdown: Duration::from_secs(10),
         }
     }

@@ -10,6 +10,7 @@ mod server;
 pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, serve};
 pub use lines::{FACE_MESSAGE_BYTES, LineReport, SERVER_MESSAGE_BYTES};
 pub use server::{
-    DEPTH_VARIABLE, LaunchFailure, LaunchSpec, Launched, MAX_DEPTH, ServerConfig, ServerError,
-    ServerLauncher, ServerLimits, ServerProcess, ServerRuntime, Share, StdioServer, ToolTrust,
+    DEPTH_VARIABLE, LaunchFailure, LaunchSpec, Launched, MAX_DEPTH, ResourceRead, ServerConfig, ServerError,
+    ServerLauncher, ServerLimits, ServerProcess, ServerRuntime, Share, SpawnerLauncher, StdioServer,
+    ToolTrust,
 };

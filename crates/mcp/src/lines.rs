@@ -19,6 +19,7 @@ use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, JsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, ServiceRole, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
@@ -211,6 +212,10 @@ impl Shared {
         loop {
             let step = match input.next().await {
                 Next::Line(line) => self.judge::<R>(&line),
+                // Cut off by the peer's end, it is no bad line but the end itself.
+                Next::Last(line) => {
+                    Self::read(trim(&line)).map_or(Step::Ignore, |message| self.deliver(message))
+                }
                 Next::Oversized(line) => self.judge_oversized::<R>(&line),
                 Next::End => {
                     if let Some(end) = &self.end {
@@ -261,15 +266,10 @@ impl Shared {
         if line.is_empty() {
             return Step::Ignore;
         }
-        let first = match serde_json::from_slice(line) {
+        let first = match Self::read(line) {
             Ok(message) => return self.deliver(message),
             Err(error) => error,
         };
-        if let Some(repaired) = surrogates::repair(line)
-            && let Ok(message) = serde_json::from_slice(&repaired)
-        {
-            return self.deliver(message);
-        }
         if line.first() == Some(&b'[')
             && let Ok(members) = serde_json::from_slice::<Vec<Value>>(line)
             && !members.is_empty()
@@ -304,6 +304,13 @@ impl Shared {
                 self.failed_answer::<R>(line, salvage, "the server's answer is unreadable")
             }
         }
+    }
+
+    fn read<Rx: DeserializeOwned>(line: &[u8]) -> Result<Rx, serde_json::Error> {
+        serde_json::from_slice(line).or_else(|error| match surrogates::repair(line) {
+            Some(repaired) => serde_json::from_slice(&repaired).map_err(|_| error),
+            None => Err(error),
+        })
     }
 
     fn judge_oversized<R: ServiceRole>(&self, line: &OversizedLine) -> Step<RxJsonRpcMessage<R>> {
@@ -367,6 +374,7 @@ fn trim(line: &[u8]) -> &[u8] {
 
 enum Next {
     Line(Vec<u8>),
+    Last(Vec<u8>),
     Oversized(OversizedLine),
     End,
 }
@@ -378,6 +386,7 @@ impl Input {
         }
         match self.lines.next().await {
             LineRead::Line(line) => Next::Line(line),
+            LineRead::Last(line) => Next::Last(line),
             LineRead::Oversized(line) => Next::Oversized(line),
             LineRead::End => Next::End,
             LineRead::Failed(error) => {

@@ -23,6 +23,7 @@
 
 mod adopt;
 mod capture;
+mod channel;
 mod child;
 mod command;
 mod environment;

@@ -1,7 +1,5 @@
 //! How a process of ours is recognised: by names in its environment.
 
-use std::ffi::OsStr;
-
 /// The variable that names the run a process belongs to.
 pub const RUN_VARIABLE: &str = "PENTAD_RUN";
 /// The variable that says a process may outlive its command.
@@ -21,5 +19,5 @@ pub(crate) fn variable_of(pid: rustix::process::Pid, name: &str) -> Option<std::
 /// Returns whether this process was started by a tool that leaves processes behind on purpose.
 #[cfg(target_os = "linux")]
 pub(crate) fn may_stay(pid: rustix::process::Pid) -> bool {
-    variable_of(pid, LEAVES_VARIABLE).as_deref() == Some(OsStr::new("1"))
+    variable_of(pid, LEAVES_VARIABLE).as_deref() == Some(std::ffi::OsStr::new("1"))
 }

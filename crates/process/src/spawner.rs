@@ -13,16 +13,13 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
-use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg,
-    socketpair,
-};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, sendmsg};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::adopt;
+use crate::channel;
 use crate::child::{Child, ChildOutput, ChildStdin, Control};
 use crate::command::{CommandSpec, Stdio};
 use crate::error::{LaunchError, SpawnError};
@@ -265,7 +262,8 @@ impl Spawner {
 impl Live {
     fn start(program: &SpawnerProgram) -> io::Result<Self> {
         let (main, theirs) = stream_pair()?;
-        let process = process::Command::new(&program.exe)
+        // The spawner starts in the root directory, so that it keeps no other from being unmounted.
+        let process = process::Command::new(std::path::absolute(&program.exe)?)
             .args(&program.args)
             .env_clear()
             .env("PENTAD_SPAWNER", process::id().to_string())
@@ -308,14 +306,7 @@ impl Live {
             ancillary.push(SendAncillaryMessage::ScmRights(fds));
         }
         // Eight bytes go whole or not at all.
-        retry_on_intr(|| {
-            sendmsg(
-                &self.main,
-                &[IoSlice::new(&bytes)],
-                &mut ancillary,
-                SendFlags::NOSIGNAL,
-            )
-        })?;
+        retry_on_intr(|| sendmsg(&self.main, &[IoSlice::new(&bytes)], &mut ancillary, channel::SEND))?;
         Ok(())
     }
 
@@ -419,7 +410,7 @@ impl Ends {
         let (stdin, their_stdin) = match spec.stdin {
             Stdio::Null => (None, null()?),
             Stdio::Piped => {
-                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                let (read, write) = channel::pipe()?;
                 (Some(ChildStdin::from_owned_fd(write)?), read)
             }
         };
@@ -440,7 +431,7 @@ fn output(kind: Stdio) -> io::Result<(Option<ChildOutput>, OwnedFd)> {
     match kind {
         Stdio::Null => Ok((None, null()?)),
         Stdio::Piped => {
-            let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+            let (read, write) = channel::pipe()?;
             Ok((Some(ChildOutput::from_owned_fd(read)?), write))
         }
     }
@@ -456,8 +447,7 @@ fn null() -> io::Result<OwnedFd> {
 
 /// Returns two joined sockets; the first, ours, does not block.
 fn stream_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = SocketFlags::CLOEXEC;
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let (ours, theirs) = channel::socket_pair()?;
     ioctl_fionbio(&ours, true)?;
     Ok((ours, theirs))
 }

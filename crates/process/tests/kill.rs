@@ -168,6 +168,9 @@ async fn p06_a_hang_up_of_the_spawner_ends_everything() {
     let spawner = spawner();
     let (child, marker) = stubborn(&spawner).await;
     kill(spawner.pid().await.unwrap().cast_signed(), Signal::HUP);
+    // A spawner that is ending takes no command any more; another does, without a word to the caller.
+    let fresh = spawner.spawn(sh("exit 3")).await.unwrap();
+    assert_eq!(within(fresh.wait()).await.code, Some(3));
     gone(&child, &marker).await;
 }
 

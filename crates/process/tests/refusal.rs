@@ -10,6 +10,7 @@ use pentad_process::{CommandSpec, MAX_ARGUMENT_BYTES, Spawner};
 
 async fn refusal(spawner: &Spawner, change: impl FnOnce(&mut CommandSpec)) -> String {
     let mut spec = sh("true");
+    spec.run_marker = "refused".into();
     change(&mut spec);
     within(spawner.spawn(spec)).await.unwrap_err().to_string()
 }
@@ -90,6 +91,31 @@ async fn o11_too_long_a_command_is_refused_with_the_limit_named() {
     insta::assert_snapshot!(said.join("\n").replace(&limit, "LIMIT"), @r"
     sh: argument 3 has 131072 bytes; the limit is 131071 bytes. Pass long input on standard input or in a file.
     sh: environment variable LONG has 200005 bytes; the limit is 131071 bytes. Pass long input on standard input or in a file.
-    sh: arguments and environment have 10001017 bytes together; the limit is LIMIT bytes. Pass long input on standard input or in a file.
+    sh: arguments and environment have 10001014 bytes together; the limit is LIMIT bytes. Pass long input on standard input or in a file.
     ");
+}
+
+#[tokio::test]
+async fn without_a_free_descriptor_the_command_is_refused_and_the_spawner_goes_on() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let spawner = spawner();
+    let before = getrlimit(Resource::Nofile);
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(open + 1),
+            ..before
+        },
+    )
+    .unwrap();
+    let said = refusal(&spawner, |_| ()).await;
+    setrlimit(Resource::Nofile, before).unwrap();
+    insta::assert_snapshot!(said, @"sh: the system has no room for another process: Too many open files (os error 24). End some runs, or raise the limit (ulimit -n, ulimit -u).");
+    let pid = spawner.pid().await;
+    let child = spawner.spawn(sh("exit 3")).await.unwrap();
+    assert_eq!(
+        (within(child.wait()).await.code, spawner.pid().await),
+        (Some(3), pid)
+    );
 }

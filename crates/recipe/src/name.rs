@@ -3,8 +3,8 @@
 /// Is the longest name that registration gives.
 pub const MAX_NAME_CHARS: usize = 64;
 
-/// Are names that a recipe cannot take: the verbs, and what agents already have.
-pub const RESERVED_NAMES: [&str; 18] = [
+/// Are the names of Pentad's own tools.
+pub const BUILTIN_NAMES: [&str; 8] = [
     "read",
     "write",
     "call",
@@ -13,6 +13,10 @@ pub const RESERVED_NAMES: [&str; 18] = [
     "return_result",
     "tool_search",
     "register",
+];
+
+/// Are names that agents already give to something else, so that registering them would confuse both.
+const TAKEN_NAMES: [&str; 10] = [
     "edit",
     "bash",
     "find",
@@ -25,9 +29,14 @@ pub const RESERVED_NAMES: [&str; 18] = [
     "execute",
 ];
 
-/// Tells whether a name belongs to something else.
+/// Tells whether a name belongs to a tool of Pentad's own.
+pub fn is_builtin(name: &str) -> bool {
+    BUILTIN_NAMES.contains(&name)
+}
+
+/// Tells whether a name cannot be registered.
 pub fn is_reserved(name: &str) -> bool {
-    RESERVED_NAMES.contains(&name)
+    is_builtin(name) || TAKEN_NAMES.contains(&name)
 }
 
 /// Returns a name as registration writes it: lower-case words joined by single underscores; empty if nothing is left.

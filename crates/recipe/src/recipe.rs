@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use pentad_model::text::first_sentence;
 use pentad_model::tool::{MAX_SUMMARY_BYTES, ToolDocument, ToolKind, ToolRef};
+use pentad_model::{Refusal, RefusalKind};
 use pentad_program::Severity;
-use pentad_template::{Interface, Template};
+use pentad_template::{Explained, Interface, Site, Template, Values, explain};
 use serde_json::{Map, Value, json};
 
 use crate::fields::{Fields, fold};
@@ -167,6 +168,34 @@ impl Recipe {
             (Body::Lambda(_), Some(schema)) => schema.clone(),
             _ => self.interface.input_schema(),
         }
+    }
+
+    /// Lists the commands that a call with this input would run, without running them.
+    pub fn explain(&self, input: &Value, site: &Site) -> Result<Vec<Explained>, Refusal> {
+        let Body::Template { template, .. } = &self.body else {
+            let message = format!(
+                "Tool \"{}\" is authored code: there is no command to show.",
+                self.name
+            );
+            return Err(Refusal::new(RefusalKind::NotSupported, &self.name, message));
+        };
+        let values = self.accept(input)?;
+        let site = Site {
+            recipe_dir: self.place.dir().map(Path::to_owned),
+            ..site.clone()
+        };
+        Ok(explain(template, &values, &site))
+    }
+
+    /// Checks and normalizes the input of a call; a refusal shows a call that fits.
+    pub fn accept(&self, input: &Value) -> Result<Values, Refusal> {
+        self.interface.accept(&self.name, input).map_err(|usage| {
+            Refusal::new(
+                RefusalKind::Invalid,
+                usage.argument.unwrap_or_default(),
+                usage.text,
+            )
+        })
     }
 
     /// Returns the document of this tool in a source.

@@ -11,7 +11,7 @@ use pentad_program::{Diagnostic, Severity};
 
 use crate::file::{Form, MAX_FILE_BYTES};
 use crate::imports::Imports;
-use crate::name::is_reserved;
+use crate::name::is_builtin;
 use crate::note::Note;
 use crate::recipe::{InvalidRecipe, Place, Recipe};
 use crate::root::{Root, RootKind};
@@ -47,7 +47,7 @@ pub struct Entry {
     /// Is the file that comes first, if one does.
     pub shadowed_by: Option<PathBuf>,
     /// Tells that its name belongs to a builtin: it is reached with its source only.
-    pub reserved_name: bool,
+    pub builtin_name: bool,
 }
 
 impl Entry {
@@ -110,7 +110,7 @@ impl Discovery {
                     );
                 }
                 (State::Invalid, _) => {}
-                _ if entry.reserved_name => {
+                _ if entry.builtin_name => {
                     let message = format!(
                         "{} is a name of Pentad's own; this tool is recipes/{0} only.",
                         entry.id
@@ -248,7 +248,7 @@ fn entry(
         Ok(recipe) if recipe.fields.disabled => State::Disabled,
         Ok(_) => State::Active,
     };
-    let reserved_name = is_reserved(&id);
+    let builtin_name = is_builtin(&id);
     Entry {
         id,
         path,
@@ -257,7 +257,7 @@ fn entry(
         state,
         recipe,
         shadowed_by: None,
-        reserved_name,
+        builtin_name,
     }
 }
 

@@ -286,7 +286,9 @@ fn every_measured_case_is_the_same_or_differs_by_a_rule() {
             "resolved_recipe" => resolved_recipe(request),
             "discover" => discover(request),
             _ if group == "lineage" => {
-                *table.entry(format!("{group}: not run (the launch ledger is not built)")).or_default() += 1;
+                *table
+                    .entry(format!("{group}: not run (the launch ledger is not built)"))
+                    .or_default() += 1;
                 continue;
             }
             _ if group == "review" => {

@@ -2,13 +2,13 @@
 //!
 //! Nothing here compares path texts. Whoever swaps a component for a link between two steps gets an error.
 
+use std::collections::BinaryHeap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::{Component, Path};
 
-use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _};
 use pentad_model::Timestamp;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -33,7 +33,9 @@ pub(crate) enum Opened {
 
 /// Opens a directory by its path, following links: only for roots.
 pub(crate) fn open_root(path: &Path) -> io::Result<Dir> {
-    Dir::open_ambient_dir(path, ambient_authority())
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty())?;
+    Ok(Dir::from_std_file(File::from(opened)))
 }
 
 /// Splits a relative path into plain names.
@@ -207,19 +209,21 @@ pub(crate) struct Level {
 
 /// Lists a directory, at most `cap` entries.
 pub(crate) fn list(dir: &Dir, cap: usize) -> io::Result<Level> {
-    let mut names: Vec<std::ffi::OsString> = Vec::new();
+    // The heap keeps the first `cap` names in byte order, however many there are.
+    let mut first: BinaryHeap<std::ffi::OsString> = BinaryHeap::new();
+    let mut level = Level::default();
     for entry in dir.entries()? {
         let name = entry?.file_name();
-        if !name.to_string_lossy().starts_with(TEMPORARY) {
-            names.push(name);
+        if name.to_string_lossy().starts_with(TEMPORARY) {
+            continue;
+        }
+        first.push(name);
+        if first.len() > cap {
+            first.pop();
+            level.left_out += 1;
         }
     }
-    names.sort();
-    let mut level = Level {
-        left_out: names.len().saturating_sub(cap) as u64,
-        ..Level::default()
-    };
-    for name in names.iter().take(cap) {
+    for name in &first.into_sorted_vec() {
         // What vanished meanwhile is no entry.
         let Ok(metadata) = dir.symlink_metadata(name) else {
             continue;

@@ -10,13 +10,16 @@ pub(crate) fn media_type(head: &[u8], name: Option<&str>) -> String {
     if let Some(found) = infer::get(head).filter(|found| !found.mime_type().starts_with("text/")) {
         return found.mime_type().to_owned();
     }
-    let by_name = name.and_then(|name| mime_guess::from_path(name).first());
+    // An image by its name alone is none: its content would have said so.
+    let by_name = name
+        .and_then(|name| mime_guess::from_path(name).first())
+        .filter(|mime| !is_viewable_image(mime.essence_str()));
     let textual = is_text_head(head);
     match by_name {
         Some(mime) if textual == is_textual(mime.essence_str()) => mime.essence_str().to_owned(),
         // A name such as `video.ts` promises what the content does not keep.
         _ if textual => "text/plain".to_owned(),
-        Some(mime) if !IMAGES.contains(&mime.essence_str()) => mime.essence_str().to_owned(),
+        Some(mime) if !is_textual(mime.essence_str()) => mime.essence_str().to_owned(),
         _ => "application/octet-stream".to_owned(),
     }
 }

@@ -21,8 +21,7 @@ pub fn fixture(name: &str) -> anyhow::Result<PathBuf> {
         .and_then(Path::parent)
         .with_context(|| format!("{} does not lie in a target folder", test.display()))?;
     let program = profile_dir.join(name);
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
-    if is_current(&program, sources) {
+    if is_current(&program) {
         return Ok(program);
     }
     build(name, profile_dir)?;
@@ -32,9 +31,11 @@ pub fn fixture(name: &str) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-fn is_current(program: &Path, sources: &Path) -> bool {
+/// Compares with the sources of this crate.
+fn is_current(program: &Path) -> bool {
+    let newest = newest_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     let built = program.metadata().and_then(|meta| meta.modified());
-    built.is_ok_and(|built| newest_below(&sources.join("src")).is_none_or(|newest| newest <= built))
+    built.is_ok_and(|built| newest.is_none_or(|newest| newest <= built))
 }
 
 fn newest_below(folder: &Path) -> Option<SystemTime> {

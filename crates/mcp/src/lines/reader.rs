@@ -14,6 +14,8 @@ const NEWLINE: u8 = b'\n';
 /// The outcome of reading one line.
 pub enum LineRead {
     Line(Vec<u8>),
+    /// What came after the last line end; whole only if the peer left a line end out.
+    Last(Vec<u8>),
     Oversized(OversizedLine),
     End,
     Failed(std::io::Error),
@@ -70,7 +72,7 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
 
     /// Reads up to the next line end; the line end is not part of the line.
     ///
-    /// A last line without an end is delivered: a peer that closes its pipe right after its last word has said it.
+    /// What stands after the last line end is told apart: it may be a whole message or one that was cut off.
     pub async fn next(&mut self) -> LineRead {
         loop {
             let available = match self.input.fill_buf().await {
@@ -80,7 +82,8 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
             if available.is_empty() {
                 return match self.take() {
                     LineRead::Line(line) if line.is_empty() => LineRead::End,
-                    last => last,
+                    LineRead::Line(line) => LineRead::Last(line),
+                    _ => LineRead::End,
                 };
             }
             let end = available.iter().position(|byte| *byte == NEWLINE);

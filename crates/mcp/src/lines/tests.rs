@@ -43,13 +43,13 @@ impl Wired {
         line.trim_end().to_owned()
     }
 
-    async fn from_client(&mut self) -> ClientJsonRpcMessage {
+    async fn client_said(&mut self) -> ClientJsonRpcMessage {
         Transport::<RoleServer>::receive(&mut self.transport)
             .await
             .unwrap()
     }
 
-    async fn from_server(&mut self) -> ServerJsonRpcMessage {
+    async fn server_said(&mut self) -> ServerJsonRpcMessage {
         Transport::<RoleClient>::receive(&mut self.transport)
             .await
             .unwrap()
@@ -86,7 +86,7 @@ async fn a_face_answers_bad_lines_and_lives() {
         wired.say(line).await;
     }
     wired.say(PING).await;
-    assert_eq!(id_of(&wired.from_client().await), RequestId::Number(7));
+    assert_eq!(id_of(&wired.client_said().await), RequestId::Number(7));
     let mut answers = Vec::new();
     for _ in 0..4 {
         answers.push(wired.heard().await);
@@ -117,7 +117,7 @@ async fn m05_a_bad_answer_fails_only_its_call() {
         .await;
     let mut seen = Vec::new();
     for _ in 0..3 {
-        seen.push(serde_json::to_string(&wired.from_server().await).unwrap());
+        seen.push(serde_json::to_string(&wired.server_said().await).unwrap());
     }
     insta::assert_snapshot!(seen.join("\n"));
     let report = wired.transport.report();
@@ -134,8 +134,8 @@ async fn a_batch_is_taken_apart() {
     wired
         .say(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]"#)
         .await;
-    assert_eq!(id_of(&wired.from_client().await), RequestId::Number(1));
-    assert_eq!(id_of(&wired.from_client().await), RequestId::Number(2));
+    assert_eq!(id_of(&wired.client_said().await), RequestId::Number(1));
+    assert_eq!(id_of(&wired.client_said().await), RequestId::Number(2));
 }
 
 #[tokio::test]
@@ -156,11 +156,28 @@ async fn a_flood_of_garbage_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn an_answer_that_the_end_cut_off_is_the_end() {
+    let mut wired = wired(PeerEnd::Server, 4_096);
+    wired
+        .to_us
+        .write_all(br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"te"#)
+        .await
+        .unwrap();
+    wired.to_us.shutdown().await.unwrap();
+    assert!(
+        Transport::<RoleClient>::receive(&mut wired.transport)
+            .await
+            .is_none()
+    );
+    assert_eq!(wired.transport.report(), LineReport::default());
+}
+
+#[tokio::test]
 async fn p07_the_end_of_input_waits_for_its_release() {
     let mut wired = wired(PeerEnd::Client, 4_096);
     wired.to_us.write_all(PING).await.unwrap();
     wired.to_us.shutdown().await.unwrap();
-    assert_eq!(id_of(&wired.from_client().await), RequestId::Number(7));
+    assert_eq!(id_of(&wired.client_said().await), RequestId::Number(7));
     let end = wired.end.clone();
     let mut transport = wired.transport.clone();
     let receiving =

@@ -4,15 +4,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pentad_program::{Attendance, ToolOutput};
+use pentad_program::Attendance;
 use rmcp::RoleClient;
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject};
+use rmcp::model::{ClientRequest, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::launch::ServerProcess;
-use super::output;
 use super::routes::Routes;
 use super::stderr::StderrTail;
 use crate::lines::{LineReport, LineTransport};
@@ -161,17 +160,14 @@ impl Lease {
         &self.connection
     }
 
-    /// Calls one tool within the limits.
-    pub async fn call(
+    /// Sends one request and waits for its answer within the limits.
+    pub async fn request(
         &self,
-        name: &str,
-        input: JsonObject,
+        request: ClientRequest,
         limits: CallLimits,
         attendance: &Attendance,
-    ) -> Result<ToolOutput, CallEnd> {
+    ) -> Result<ServerResult, CallEnd> {
         let connection = &self.connection;
-        let params = CallToolRequestParams::new(name.to_owned()).with_arguments(input);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = connection
             .peer
             .send_request_with_option(request, PeerRequestOptions::no_options());
@@ -181,7 +177,7 @@ impl Lease {
         };
         let answer = self.wait(handle, limits, attendance).await?;
         connection.served.fetch_add(1, Ordering::Relaxed);
-        output::tool_output(answer).map_err(CallEnd::Failed)
+        Ok(answer)
     }
 
     async fn wait(
@@ -189,7 +185,7 @@ impl Lease {
         mut handle: RequestHandle<RoleClient>,
         limits: CallLimits,
         attendance: &Attendance,
-    ) -> Result<rmcp::model::ServerResult, CallEnd> {
+    ) -> Result<ServerResult, CallEnd> {
         let mut route = self.connection.routes.watch(handle.progress_token.clone());
         let mut silent_until = Instant::now() + limits.idle;
         loop {

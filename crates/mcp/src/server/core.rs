@@ -15,6 +15,7 @@ use super::document::documents;
 use super::fingerprint::fingerprint;
 use super::launch::ServerLauncher;
 use super::manifest::Manifest;
+use super::stderr::Mask;
 
 /// What every server of a home needs.
 #[derive(Clone)]
@@ -88,6 +89,11 @@ impl Core {
             known,
             generation: AtomicU64::new(1),
         }
+    }
+
+    /// Returns what hides this server's secrets in its own words.
+    pub fn mask(&self) -> Mask {
+        Mask::new(self.config.env.values())
     }
 
     pub fn manifest(&self) -> Option<Arc<Manifest>> {

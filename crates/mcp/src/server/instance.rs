@@ -154,7 +154,7 @@ impl Instance {
                 state.failures
             );
             return Some(self.unavailable(text).next_step(format!(
-                "mend the entry [servers.{name}], then start it again with pentad servers retry {name}"
+                "mend [servers.{name}], then let a person ask for it again or restart pentad"
             )));
         }
         let wait = state

@@ -31,6 +31,21 @@ pub fn tool_output(result: ServerResult) -> Result<ToolOutput, String> {
     }
 }
 
+/// Takes over any answer to `resources/read`.
+///
+/// # Errors
+/// Says in a sentence why the answer is none.
+pub fn resource_contents(result: ServerResult) -> Result<Vec<Content>, String> {
+    match result {
+        ServerResult::ReadResourceResult(result) => Ok(result.contents.into_iter().map(resource).collect()),
+        ServerResult::InputRequiredResult(_) => Err(
+            "the server asks for further input before it shows the resource, which it was not offered"
+                .to_owned(),
+        ),
+        _ => Err("the server answered with something else than a resource".to_owned()),
+    }
+}
+
 fn typed(result: CallToolResult) -> ToolOutput {
     ToolOutput {
         is_error: result.is_error.unwrap_or(false),

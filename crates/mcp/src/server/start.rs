@@ -115,7 +115,7 @@ impl Begun {
             stderr: diagnostics,
             process,
         } = launched;
-        let stderr = Arc::new(StderrTail::default());
+        let stderr = Arc::new(StderrTail::new(core.mask()));
         let tail = Arc::clone(&stderr);
         // Ends with the stream, which ends with the process.
         core.tasks.spawn(async move { tail.follow(diagnostics).await });
@@ -211,7 +211,7 @@ impl Begun {
             text.push_str("; its stderr ends with:\n");
             text.push_str(&tail);
         }
-        StartFailure(text)
+        StartFailure(core.mask().apply(text))
     }
 }
 

@@ -12,12 +12,58 @@ const TAIL_BYTES: usize = 8 << 10;
 const SHOWN_BYTES: usize = 2 << 10;
 
 /// The end of a stream, bounded.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct StderrTail {
     bytes: Mutex<VecDeque<u8>>,
+    mask: Mask,
+}
+
+/// Hides the values of a server's declared variables, most of which are secrets, in what it wrote.
+#[derive(Clone)]
+pub struct Mask(Vec<String>);
+
+impl Mask {
+    /// Values shorter than this would hide half of every text.
+    const MIN_BYTES: usize = 6;
+
+    /// Creates the mask of these values.
+    pub fn new<'a>(values: impl IntoIterator<Item = &'a String>) -> Self {
+        let mut values: Vec<String> = values
+            .into_iter()
+            .filter(|value| value.len() >= Self::MIN_BYTES)
+            .cloned()
+            .collect();
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Self(values)
+    }
+
+    /// Returns `text` with every value replaced.
+    pub fn apply(&self, text: String) -> String {
+        self.0.iter().fold(text, |text, value| {
+            if text.contains(value) {
+                text.replace(value, "[secret]")
+            } else {
+                text
+            }
+        })
+    }
+}
+
+impl std::fmt::Debug for Mask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mask({} values)", self.0.len())
+    }
 }
 
 impl StderrTail {
+    /// Creates an empty tail.
+    pub fn new(mask: Mask) -> Self {
+        Self {
+            bytes: Mutex::default(),
+            mask,
+        }
+    }
+
     /// Reads `stream` to its end; a pipe that nobody reads would stop the server.
     pub async fn follow(&self, mut stream: impl AsyncRead + Unpin) {
         let mut chunk = vec![0; 8 << 10];
@@ -45,7 +91,8 @@ impl StderrTail {
             let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
             bytes.iter().copied().collect()
         };
-        let whole = String::from_utf8_lossy(&bytes);
+        // Masked as a whole: a cut could leave a part of a value that no longer matches.
+        let whole = self.mask.apply(String::from_utf8_lossy(&bytes).into_owned());
         text::visible(text::suffix(whole.trim(), SHOWN_BYTES))
     }
 }

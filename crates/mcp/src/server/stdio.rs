@@ -1,7 +1,7 @@
 //! A server over standard streams as a source of tools.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,17 +14,14 @@ use pentad_program::{
 };
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use super::config::{ServerConfig, Share};
-use super::connection::{CallEnd, CallLimits, Connection};
 use super::core::{Core, ServerRuntime};
 use super::instance::Instance;
 
 /// Processes of one server at a time, where threads or folders have their own.
 const MAX_INSTANCES: usize = 16;
-/// How long the end of a process that took a call with it may take to be explained.
-const EXPLAIN_LIMIT: Duration = Duration::from_secs(1);
 
 /// Why a server entry cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,9 +46,9 @@ enum Slot {
 
 /// A configured server: searchable from its manifest, started by its first call, stopped when idle.
 pub struct StdioServer {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     instances: Mutex<HashMap<Slot, Arc<Instance>>>,
-    permits: Semaphore,
+    pub(super) permits: Semaphore,
 }
 
 impl StdioServer {
@@ -123,17 +120,17 @@ impl StdioServer {
         Ok(instance)
     }
 
-    fn instance_for(&self, call: &ToolCall) -> Result<Arc<Instance>, Refusal> {
-        let folder = call.workspace.cwd.clone();
+    /// Returns the process slot that a thread working in `folder` uses.
+    pub(super) fn instance_for(&self, thread: ThreadId, folder: &Path) -> Result<Arc<Instance>, Refusal> {
         match self.core.config.share {
             Share::Home => self.instance(Slot::Home, self.core.runtime.home_dir.clone()),
-            Share::Workspace => self.instance(Slot::Workspace(folder.clone()), folder),
-            Share::Thread => self.instance(Slot::Thread(call.thread), folder),
+            Share::Workspace => self.instance(Slot::Workspace(folder.to_owned()), folder.to_owned()),
+            Share::Thread => self.instance(Slot::Thread(thread), folder.to_owned()),
         }
     }
 
     /// Refuses a document that is no longer what the server offers: what was judged is what must run.
-    fn check(&self, judged: &ToolDocument) -> Result<(), Refusal> {
+    pub(super) fn check(&self, judged: &ToolDocument) -> Result<(), Refusal> {
         let address = judged.tool.address();
         match self.core.document(&judged.tool.name) {
             Some(present) if same(&present, judged) => Ok(()),
@@ -151,90 +148,12 @@ impl StdioServer {
             .next_step("read ~/tools/ lists what there is")),
         }
     }
-
-    async fn call_once_or_twice(
-        &self,
-        call: &ToolCall,
-        until: Instant,
-        total: Duration,
-    ) -> Result<ToolOutput, ToolFailure> {
-        let instance = self.instance_for(call)?;
-        let repeatable =
-            call.document.trusted.read_only == Some(true) || call.document.trusted.idempotent == Some(true);
-        let limits = CallLimits {
-            idle: self.core.config.limits.call_timeout,
-            until,
-            total,
-        };
-        let name = &call.document.tool.name;
-        for last in [false, true] {
-            let lease = instance.lease().await?;
-            // The start may have brought another list of tools.
-            self.check(&call.document)?;
-            let connection = Arc::clone(lease.connection());
-            let end = match lease
-                .call(name, call.input.clone(), limits, &call.attendance)
-                .await
-            {
-                Ok(output) => return Ok(output),
-                Err(end) => end,
-            };
-            drop(lease);
-            match end {
-                CallEnd::NotSent | CallEnd::Lost => connection.close(),
-                CallEnd::Canceled => return Err(ToolFailure::Canceled),
-                CallEnd::TimedOut { limit } => {
-                    return Err(ToolFailure::TimedOut {
-                        limit,
-                        after_ms: elapsed_ms(until, total),
-                    });
-                }
-                CallEnd::Failed(text) => return Err(ToolFailure::Failed(text)),
-            }
-            let sent = matches!(end, CallEnd::Lost);
-            if last || (sent && !repeatable) {
-                return Err(self.interrupted(&connection, sent).await);
-            }
-            tracing::debug!(server = %self.core.config.name, "repeating a call on a new process");
-        }
-        Err(ToolFailure::Failed(format!(
-            "server '{}' could not be reached",
-            self.core.config.name
-        )))
-    }
-
-    async fn interrupted(&self, connection: &Connection, sent: bool) -> ToolFailure {
-        let how = timeout(EXPLAIN_LIMIT, connection.process.wait())
-            .await
-            .unwrap_or_else(|_| "its connection closed".to_owned());
-        let tail = connection.stderr.shown();
-        let tail = if tail.is_empty() {
-            String::new()
-        } else {
-            format!("\nIts stderr ends with:\n{tail}")
-        };
-        let name = &self.core.config.name;
-        if sent {
-            ToolFailure::Interrupted(format!(
-                "server '{name}' ended during the call ({how}), and nobody knows whether the call took effect; look before you repeat it{tail}"
-            ))
-        } else {
-            ToolFailure::Failed(format!(
-                "server '{name}' ended before it could be called ({how}){tail}"
-            ))
-        }
-    }
 }
 
 fn same(present: &ToolDocument, judged: &ToolDocument) -> bool {
     std::ptr::eq(present, judged)
         || present == judged
         || matches!((present.cid(), judged.cid()), (Ok(present), Ok(judged)) if present == judged)
-}
-
-fn elapsed_ms(until: Instant, total: Duration) -> u64 {
-    let left = until.saturating_duration_since(Instant::now());
-    u64::try_from(total.saturating_sub(left).as_millis()).unwrap_or(u64::MAX)
 }
 
 #[async_trait]
@@ -257,7 +176,12 @@ impl ToolSource for StdioServer {
         for instance in self.all() {
             let (readiness, error) = instance.readiness();
             if let Some(error) = error {
-                diagnostics.push(self.diagnostic(Severity::Warning, error));
+                // What is over is worth knowing, no more.
+                let severity = match readiness {
+                    Readiness::Ready => Severity::Info,
+                    _ => Severity::Warning,
+                };
+                diagnostics.push(self.diagnostic(severity, error));
             }
             if let Some(connection) = instance.live() {
                 let report = connection.report();
@@ -313,32 +237,7 @@ impl ToolSource for StdioServer {
     }
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let configured = self.core.config.limits.call_limit;
-        let total = call.time_limit.map_or(configured, |limit| limit.min(configured));
-        let until = Instant::now() + total;
-        let too_long = || ToolFailure::TimedOut {
-            limit: format!("call limit {} s", total.as_secs_f64()),
-            after_ms: elapsed_ms(until, total),
-        };
-        if self.core.manifest().is_some() {
-            self.check(&call.document)?;
-        }
-        let acting = async {
-            let _permit = self.permits.acquire().await.map_err(|_| ToolFailure::Canceled)?;
-            self.call_once_or_twice(&call, until, total).await
-        };
-        tokio::pin!(acting);
-        // A call in flight sees its own cancellation and limit, tells the server and ends at once; the wait for a
-        // place or for a start is ended here. The grace lets the call be first.
-        let cancelled = async {
-            call.attendance.cancel.cancelled().await;
-            tokio::time::sleep(CANCEL_GRACE).await;
-        };
-        tokio::select! {
-            biased;
-            done = timeout_at(until + CANCEL_GRACE, &mut acting) => done.unwrap_or_else(|_| Err(too_long())),
-            () = cancelled => Err(ToolFailure::Canceled),
-        }
+        self.call_tool(call).await
     }
 
     async fn refresh(&self) {
@@ -363,15 +262,12 @@ impl ToolSource for StdioServer {
     }
 }
 
-/// How much longer than a call itself its watcher waits.
-const CANCEL_GRACE: Duration = Duration::from_millis(1_500);
-
 impl StdioServer {
     fn diagnostic(&self, severity: Severity, message: String) -> Diagnostic {
         Diagnostic {
             severity,
             subject: self.core.config.name.clone(),
-            message,
+            message: self.core.mask().apply(message),
             next: None,
         }
     }

@@ -131,6 +131,16 @@ async fn p09_a_server_that_ignores_eof_and_term_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn p03_what_a_server_left_behind_goes_with_it() {
+    let bench = Bench::new();
+    let server = bench.server(&[]);
+    let left = call(&server, "grandchild", json!({})).await.unwrap();
+    assert!(is_alive(text(&left)));
+    end(&server).await;
+    assert!(!is_alive(text(&left)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_flood_on_stdout_fails_the_start_and_nothing_else() {
     let bench = Bench::new();
     let server = bench.server(&["--flood"]);
@@ -188,6 +198,9 @@ async fn a_server_gets_only_its_own_variables() {
     let bench = Bench::new();
     let mut config = bench.config(&[]);
     config.env.insert("TOKEN".to_owned(), "s3cret".to_owned());
+    config
+        .args
+        .extend(["--stderr".to_owned(), "logged in with s3cret".to_owned()]);
     assert!(!format!("{config:?}").contains("s3cret"));
     let server = bench.made(config);
     for (name, value) in [
@@ -199,5 +212,50 @@ async fn a_server_gets_only_its_own_variables() {
         let output = call(&server, "environment", json!({"name": name})).await.unwrap();
         assert_eq!(text(&output), value, "{name}");
     }
+    let shown = format!("{:?}", server.status());
+    assert!(
+        shown.contains("logged in with [secret]") && !shown.contains("s3cret"),
+        "{shown}"
+    );
     end(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn m09_servers_start_only_so_many_at_a_time() {
+    let mut bench = Bench::new();
+    bench.runtime.starts = Arc::new(tokio::sync::Semaphore::new(1));
+    let servers: Vec<_> = ["one", "two", "three"]
+        .into_iter()
+        .map(|name| {
+            let mut config = bench.config(&["--start-delay-ms", "30"]);
+            config.name = name.to_owned();
+            Arc::new(bench.made(config))
+        })
+        .collect();
+    let starts: Vec<_> = servers
+        .iter()
+        .map(|server| {
+            let server = Arc::clone(server);
+            tokio::spawn(async move { server.refresh().await })
+        })
+        .collect();
+    for start in starts {
+        start.await.unwrap();
+    }
+    let witness = bench.witness();
+    let order: Vec<_> = witness.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(
+        order,
+        [
+            "start",
+            "tools/list",
+            "start",
+            "tools/list",
+            "start",
+            "tools/list"
+        ]
+    );
+    for server in &servers {
+        end(server).await;
+    }
 }

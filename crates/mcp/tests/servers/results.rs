@@ -153,3 +153,30 @@ async fn what_was_not_offered_does_not_exist() {
     assert_eq!(text(&output), "after odd notifications");
     end(&server).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resource_is_read_and_starts_the_server_like_a_call() {
+    let bench = Bench::new();
+    let server = bench.server(&[]);
+    let read = |uri: &str| pentad_mcp::ResourceRead {
+        uri: uri.to_owned(),
+        thread: pentad_model::ThreadId::generate(),
+        cwd: "/tmp".into(),
+        time_limit: None,
+        attendance: pentad_program::Attendance::default(),
+    };
+    let memo = Content::Resource {
+        uri: "memo://one".into(),
+        mime: Some("text/plain".into()),
+        data: b"a memo".to_vec(),
+        text: true,
+    };
+    assert_eq!(server.read_resource(read("memo://one")).await, Ok(vec![memo]));
+    let failure = server.read_resource(read("memo://none")).await.unwrap_err();
+    assert_eq!(
+        failure.to_string(),
+        "the server answered with error -32002: no such resource"
+    );
+    assert_eq!(bench.count("start"), 1);
+    end(&server).await;
+}

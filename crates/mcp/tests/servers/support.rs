@@ -1,100 +1,34 @@
-//! A launcher for tests, and a fixture server with its witness.
+//! Fixture servers under a real spawner, and their witness.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use pentad_mcp::{
-    LaunchFailure, LaunchSpec, Launched, ServerConfig, ServerLauncher, ServerProcess, ServerRuntime,
-    StdioServer,
-};
+use pentad_mcp::{ServerConfig, ServerRuntime, SpawnerLauncher, StdioServer};
 use pentad_model::actor::Actor;
 use pentad_model::invocation::Workspace;
 use pentad_model::{GrantSet, Name, RunId, ThreadId, ToolDocument};
+use pentad_process::{Spawner, SpawnerProgram};
 use pentad_program::{Attendance, Content, ToolCall, ToolFailure, ToolOutput, ToolSource as _};
 use serde_json::{Map, Value};
 use tempfile::TempDir;
-use tokio::process::Command;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 /// The longest that any test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Starts processes in groups of their own; the group is killed when the process has ended.
-pub struct GroupLauncher;
-
-struct Group {
-    pid: i32,
-    ended: watch::Receiver<Option<String>>,
-}
-
-fn signal(pid: i32, signal: i32) {
-    let _sent = std::process::Command::new("kill")
-        .args([format!("-{signal}"), "--".to_owned(), format!("-{pid}")])
-        .stderr(Stdio::null())
-        .status();
-}
-
-#[async_trait]
-impl ServerLauncher for GroupLauncher {
-    async fn launch(&self, spec: LaunchSpec) -> Result<Launched, LaunchFailure> {
-        let mut child = Command::new(&spec.program)
-            .args(&spec.args)
-            .env_clear()
-            .envs(&spec.env)
-            .current_dir(&spec.cwd)
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| LaunchFailure(format!("{}: {error}", spec.program.display())))?;
-        let pid = i32::try_from(child.id().unwrap()).unwrap();
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (sender, ended) = watch::channel(None);
-        tokio::spawn(async move {
-            let status = child.wait().await.unwrap();
-            signal(pid, 9);
-            let how = match status.code() {
-                Some(code) => format!("exit code {code}"),
-                None => "a signal".to_owned(),
-            };
-            let _ = sender.send(Some(how));
-        });
-        Ok(Launched {
-            stdin: Box::new(stdin.unwrap()),
-            stdout: Box::new(stdout.unwrap()),
-            stderr: Box::new(stderr.unwrap()),
-            process: Arc::new(Group { pid, ended }),
-        })
-    }
-}
-
-#[async_trait]
-impl ServerProcess for Group {
-    fn pid(&self) -> Option<i32> {
-        Some(self.pid)
-    }
-
-    async fn wait(&self) -> String {
-        let mut ended = self.ended.clone();
-        let how = ended.wait_for(Option::is_some).await.unwrap();
-        how.clone().unwrap()
-    }
-
-    async fn end(&self, after_eof: Duration, grace: Duration) {
-        let ends = |limit| async move { tokio::time::timeout(limit, self.wait()).await.is_ok() };
-        if ends(after_eof).await {
-            return;
-        }
-        signal(self.pid, 15);
-        if !ends(grace).await {
-            signal(self.pid, 9);
-        }
-    }
+/// Cargo builds examples with the tests, and puts them beside the folder that the tests lie in.
+fn spawner_program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().unwrap().parent().unwrap();
+    let program = profile.join("examples/test-spawner");
+    assert!(
+        program.exists(),
+        "{} is missing; run cargo build -p pentad-mcp --examples",
+        program.display()
+    );
+    program
 }
 
 /// A folder with a manifest cache and a witness, from which servers are made.
@@ -106,8 +40,14 @@ pub struct Bench {
 impl Bench {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let exe = spawner_program();
+        let spawner = Spawner::launch(SpawnerProgram {
+            exe,
+            args: Vec::new(),
+        })
+        .unwrap();
         let runtime = ServerRuntime {
-            launcher: Arc::new(GroupLauncher),
+            launcher: Arc::new(SpawnerLauncher::new(Arc::new(spawner))),
             cache_dir: folder.path().join("cache"),
             env: BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]),
             env_key: b"test key".to_vec(),

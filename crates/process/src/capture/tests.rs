@@ -29,6 +29,9 @@ fn tokio_stream_of(chunks: Vec<Vec<u8>>) -> impl futures::Stream<Item = io::Resu
 }
 
 proptest! {
+    // Each case makes a directory and a runtime.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn head_tail_counts_and_spill_are_exact(
         parts in proptest::collection::vec(proptest::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..50), 0..20),

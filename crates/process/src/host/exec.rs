@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Resource, Rlimit, Signal, chdir, getpid, getppid, getrlimit, setrlimit, setsid};
 
 use super::{death, signals, sys};
+use crate::channel;
 use crate::wire::{LaunchSpec, Stage};
 
 /// A launch that failed: the step and the kernel's error number.
@@ -79,7 +79,7 @@ impl Command {
 
     /// Forks the command; the pipe returned yields a [`Failure`], or its end once the program runs.
     pub(crate) fn start(&self, stdio: &[OwnedFd; 3]) -> io::Result<(Pid, OwnedFd)> {
-        let (status, status_write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (status, status_write) = channel::pipe()?;
         let (argv, env) = (
             sys::PointerArray::new(&self.argv),
             sys::PointerArray::new(&self.env),

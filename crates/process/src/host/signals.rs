@@ -9,7 +9,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::io::ioctl_fionbio;
+
+use crate::channel;
 
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 static CAUGHT: AtomicU8 = AtomicU8::new(0);
@@ -75,7 +77,9 @@ pub(crate) struct Signals {
 impl Signals {
     /// Installs the handlers of this process and forgets what was caught before.
     pub(crate) fn install() -> io::Result<Self> {
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (read, write) = channel::pipe()?;
+        ioctl_fionbio(&read, true)?;
+        ioctl_fionbio(&write, true)?;
         WAKE.store(write.as_raw_fd(), Ordering::SeqCst);
         CAUGHT.store(0, Ordering::SeqCst);
         for (signal, _) in MEANINGS {

@@ -16,13 +16,13 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketType, recvmsg, send, sockopt,
 };
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, setsid, wait};
 
 use super::exec::Failure;
 use super::signals::{self, Signals};
 use super::warden::{self, Inherited};
 use super::{after, death, fds, sys, until};
+use crate::channel;
 use crate::wire::{Cause, ORDER_BYTES, Order, Report, Stage};
 
 /// How long the trees may take to end when the client is gone and nobody waits.
@@ -89,7 +89,7 @@ impl Spawner {
         fds::stdio_to_null()?;
         fds::close_all_except(&[main.as_fd()])?;
         death::become_subreaper()?;
-        let (alive, alive_write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (alive, alive_write) = channel::pipe()?;
         let signals = Signals::install()?;
         signals::unblock_all();
         #[cfg(target_os = "linux")]
@@ -108,11 +108,14 @@ impl Spawner {
     fn serve(mut self) {
         loop {
             let caught = self.signals.take();
-            if caught.end {
-                self.begin_end(ORPHANED_LIMIT);
-            }
-            if caught.force {
-                self.begin_end(Duration::ZERO);
+            if caught.end || caught.force {
+                // The client sees the hang-up and starts another spawner at its next command.
+                self.main = None;
+                self.begin_end(if caught.force {
+                    Duration::ZERO
+                } else {
+                    ORPHANED_LIMIT
+                });
             }
             self.read_orders();
             self.reap();
@@ -200,7 +203,7 @@ impl Spawner {
             Err(error) => {
                 let Failure { stage, errno } = Failure::new(Stage::Fork, &error);
                 let report = Report::Failed { stage, errno }.encode();
-                let _ = send(&control, &report, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+                let _ = send(&control, &report, channel::SEND | SendFlags::DONTWAIT);
             }
         }
         signals::unblock_all();
@@ -266,7 +269,7 @@ impl Spawner {
             }
             .encode();
             for control in self.mourned.drain(..) {
-                let _ = send(&control, &report, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+                let _ = send(&control, &report, channel::SEND | SendFlags::DONTWAIT);
             }
         }
     }

@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, recv, send};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, setsid, wait};
 
 use super::exec::{Command, Failure};
 use super::signals::{self, Signals};
 use super::{after, death, fds, sys, tree, until};
+use crate::channel;
 use crate::wire::{Cause, EndTree, Ending, LaunchSpec, MAX_SPEC_BYTES, ORDER_BYTES, Report, Stage};
 
 /// How long the client may take to send the specification after asking for the warden.
@@ -464,7 +465,7 @@ impl<'a> Warden<'a> {
     /// Tells the client; one that is gone is noticed when its end is read.
     fn report(&self, report: Report) {
         if let Some(control) = &self.control {
-            let _ = send(control, &report.encode(), SendFlags::NOSIGNAL);
+            let _ = send(control, &report.encode(), channel::SEND);
         }
     }
 }

@@ -25,7 +25,10 @@ pub(crate) enum DurableError {
 }
 
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> DurableError + '_ {
-    move |source| DurableError::Io { path: path.to_owned(), source }
+    move |source| DurableError::Io {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// Holds a directory against other writers of ours until it is dropped.
@@ -62,7 +65,7 @@ impl DirectoryLock {
     pub(crate) fn write(&self, path: &Path, old: Option<&[u8]>, new: &[u8]) -> Result<(), DurableError> {
         // A link into a directory of configuration files stays a link.
         let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let dir = path.parent().unwrap_or(Path::new("."));
+        let dir = path.parent().unwrap_or_else(|| Path::new("."));
         let mut temp = tempfile::Builder::new()
             .prefix(".pentad-")
             .suffix(".tmp")
@@ -88,19 +91,23 @@ impl DirectoryLock {
 
     /// Deletes a file that must have this content.
     pub(crate) fn delete(&self, path: &Path, old: &[u8]) -> Result<(), DurableError> {
-        let dir = path.parent().unwrap_or(Path::new("."));
+        let dir = path.parent().unwrap_or_else(|| Path::new("."));
         let grave = tempfile::Builder::new()
             .prefix(".pentad-")
             .suffix(".tmp")
             .tempfile_in(dir)
             .map_err(io_error(dir))?;
         if fs::read(path).map_err(io_error(path))? != old {
-            return Err(DurableError::Changed { path: path.to_owned() });
+            return Err(DurableError::Changed {
+                path: path.to_owned(),
+            });
         }
         fs::rename(path, grave.path()).map_err(io_error(path))?;
         if fs::read(grave.path()).map_err(io_error(path))? != old {
             rename_new(grave.path(), path)?;
-            return Err(DurableError::Changed { path: path.to_owned() });
+            return Err(DurableError::Changed {
+                path: path.to_owned(),
+            });
         }
         drop(grave);
         self.sync(dir)
@@ -140,7 +147,10 @@ fn swap_in_steps(a: &Path, b: &Path) -> io::Result<()> {
 }
 
 fn lacks_flags(error: rustix::io::Errno) -> bool {
-    matches!(error, rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP)
+    matches!(
+        error,
+        rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP
+    )
 }
 
 fn adopt_permissions(file: &File, path: &Path) -> io::Result<()> {

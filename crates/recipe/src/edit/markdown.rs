@@ -20,17 +20,26 @@ pub(crate) fn set_fields(text: &str, changes: &Map<String, Value>) -> Result<Str
     let after = RawFile::read(Form::Markdown, changed.as_bytes()).map_err(|error| error.to_string())?;
     let mut wanted = before.fields;
     wanted.extend(changes.clone());
-    match wanted.iter().find(|(name, value)| after.fields.get(*name) != Some(value)) {
+    match wanted
+        .iter()
+        .find(|(name, value)| after.fields.get(*name) != Some(value))
+    {
         None => Ok(changed),
-        Some((name, _)) => Err(format!("{name} cannot be changed in this Markdown file without changing its meaning")),
+        Some((name, _)) => Err(format!(
+            "{name} cannot be changed in this Markdown file without changing its meaning"
+        )),
     }
 }
 
 fn replace_fence(lines: &mut Vec<String>, value: &Value) -> bool {
     let views: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let Some(end) = end_of_front_matter(&views) else { return false };
+    let Some(end) = end_of_front_matter(&views) else {
+        return false;
+    };
     let body = views.get(end + 1..).unwrap_or_default().join("\n");
-    let Some(fence) = template_fence(&body) else { return false };
+    let Some(fence) = template_fence(&body) else {
+        return false;
+    };
     let holds_fields = serde_json::from_str::<Value>(fence.text.trim())
         .ok()
         .and_then(|inner| inner.as_object().map(|inner| inner.contains_key("template")));
@@ -60,7 +69,11 @@ fn set_front_matter(lines: &mut Vec<String>, name: &str, value: &Value) -> Resul
     let views: Vec<&str> = lines.iter().map(String::as_str).collect();
     let end = end_of_front_matter(&views).ok_or("the front matter is not closed")?;
     let written = render(name, value);
-    let at = views.iter().take(end).skip(1).position(|line| key_line(line).is_some_and(|(key, _)| key == name));
+    let at = views
+        .iter()
+        .take(end)
+        .skip(1)
+        .position(|line| key_line(line).is_some_and(|(key, _)| key == name));
     let (start, stop) = match at {
         None => (end, end),
         Some(at) => {
@@ -77,9 +90,17 @@ fn set_front_matter(lines: &mut Vec<String>, name: &str, value: &Value) -> Resul
 /// Writes a field so that the line grammar and YAML read the same.
 fn render(name: &str, value: &Value) -> Vec<String> {
     match value {
-        Value::String(text) if text.contains('\n') && !text.ends_with('\n') && !text.starts_with([' ', '\n']) => {
+        Value::String(text)
+            if text.contains('\n') && !text.ends_with('\n') && !text.starts_with([' ', '\n']) =>
+        {
             let mut lines = vec![format!("{name}: |-")];
-            lines.extend(text.lines().map(|line| if line.is_empty() { String::new() } else { format!("  {line}") }));
+            lines.extend(text.lines().map(|line| {
+                if line.is_empty() {
+                    String::new()
+                } else {
+                    format!("  {line}")
+                }
+            }));
             lines
         }
         Value::String(text) => vec![format!("{name}: {}", render_text(text))],
@@ -88,13 +109,21 @@ fn render(name: &str, value: &Value) -> Vec<String> {
 }
 
 fn render_text(text: &str) -> String {
-    let plain_start = text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '/' || c == '~');
+    let plain_start = text
+        .chars()
+        .next()
+        .is_some_and(|c| c.is_alphabetic() || c == '/' || c == '~');
     let word = matches!(text, "true" | "false" | "null");
-    let safe = plain_start && !word && !text.contains(": ") && !text.contains(" #") && !text.ends_with([':', ' ']);
+    let safe =
+        plain_start && !word && !text.contains(": ") && !text.contains(" #") && !text.ends_with([':', ' ']);
     if safe {
         return text.to_owned();
     }
     // Quotes of the line grammar know no escapes: take the kind that the text does not have.
-    let quote = if text.contains('"') || text.contains('\\') { '\'' } else { '"' };
+    let quote = if text.contains('"') || text.contains('\\') {
+        '\''
+    } else {
+        '"'
+    };
     format!("{quote}{text}{quote}")
 }

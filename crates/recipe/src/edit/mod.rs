@@ -52,7 +52,11 @@ fn failed(name: &str, error: &DurableError) -> Refusal {
 impl Author {
     /// Returns an author for a root whose tools a source offers.
     pub fn new(root: Root, imports: Imports, source: impl Into<String>) -> Self {
-        Self { root, imports, source: source.into() }
+        Self {
+            root,
+            imports,
+            source: source.into(),
+        }
     }
 
     /// Returns the root.
@@ -66,7 +70,7 @@ impl Author {
         let form = Form::of_text(content);
         let lock = self.lock(name)?;
         let present = self.present(name)?;
-        self.put(&lock, name, form, content.as_bytes(), present, dry_run)
+        self.put(&lock, name, form, content.as_bytes(), &present, dry_run)
     }
 
     /// Deletes a tool's file, whatever its form.
@@ -75,17 +79,31 @@ impl Author {
         let lock = self.lock(name)?;
         let present = self.present(name)?;
         if present.is_empty() {
-            return Err(refuse(RefusalKind::NotFound, name, format!("Tool \"{name}\" not found.")));
+            return Err(refuse(
+                RefusalKind::NotFound,
+                name,
+                format!("Tool \"{name}\" not found."),
+            ));
         }
         if !dry_run {
             for file in &present {
-                lock.delete(&file.path, &file.bytes).map_err(|error| failed(name, &error))?;
+                lock.delete(&file.path, &file.bytes)
+                    .map_err(|error| failed(name, &error))?;
             }
         }
-        let paths: Vec<String> = present.iter().map(|file| file.path.display().to_string()).collect();
+        let paths: Vec<String> = present
+            .iter()
+            .map(|file| file.path.display().to_string())
+            .collect();
         let verb = if dry_run { "Would delete" } else { "Deleted" };
         let message = format!("{verb} tool \"{name}\" ({}).", paths.join(", "));
-        Ok(Authored { name: name.to_owned(), document: None, message, replaced: true, kind: None })
+        Ok(Authored {
+            name: name.to_owned(),
+            document: None,
+            message,
+            replaced: true,
+            kind: None,
+        })
     }
 
     fn lock(&self, name: &str) -> Result<DirectoryLock, Refusal> {
@@ -117,28 +135,42 @@ impl Author {
         name: &str,
         form: Form,
         bytes: &[u8],
-        present: Vec<Present>,
+        present: &[Present],
         dry_run: bool,
     ) -> Result<Authored, Refusal> {
         let path = self.path(name, form);
         let recipe = self.validate(name, &path, form, bytes)?;
         let replaced = !present.is_empty();
         if !dry_run {
-            let old = present.iter().find(|file| file.form == form).map(|file| file.bytes.as_slice());
-            lock.write(&path, old, bytes).map_err(|error| failed(name, &error))?;
+            let old = present
+                .iter()
+                .find(|file| file.form == form)
+                .map(|file| file.bytes.as_slice());
+            lock.write(&path, old, bytes)
+                .map_err(|error| failed(name, &error))?;
             for other in present.iter().filter(|file| file.form != form) {
-                lock.delete(&other.path, &other.bytes).map_err(|error| failed(name, &error))?;
+                lock.delete(&other.path, &other.bytes)
+                    .map_err(|error| failed(name, &error))?;
             }
         }
         let document = recipe.document(&self.source);
-        let arguments: Vec<&str> = recipe.interface.parameters.iter().map(|p| p.name.as_str()).collect();
+        let arguments: Vec<&str> = recipe
+            .interface
+            .parameters
+            .iter()
+            .map(|p| p.name.as_str())
+            .collect();
         let verb = match (dry_run, replaced) {
             (true, false) => "Would register",
             (true, true) => "Would update",
             (false, false) => "Registered",
             (false, true) => "Updated",
         };
-        let arguments = if arguments.is_empty() { "none".to_owned() } else { arguments.join(", ") };
+        let arguments = if arguments.is_empty() {
+            "none".to_owned()
+        } else {
+            arguments.join(", ")
+        };
         let mut message = format!("{verb} tool \"{name}\" (args: {arguments}).");
         if recipe.description_derived {
             message.push_str(&format!(
@@ -146,18 +178,35 @@ impl Author {
                 recipe.description
             ));
         }
-        let warnings: Vec<&str> =
-            recipe.notes.iter().filter(|n| n.severity == Severity::Warning).map(|n| n.message.as_str()).collect();
+        let warnings: Vec<&str> = recipe
+            .notes
+            .iter()
+            .filter(|n| n.severity == Severity::Warning)
+            .map(|n| n.message.as_str())
+            .collect();
         if !warnings.is_empty() {
             message.push_str(&format!("\nWarnings:\n{}", warnings.join("\n")));
         }
-        Ok(Authored { name: name.to_owned(), kind: Some(document.kind), document: Some(document), message, replaced })
+        Ok(Authored {
+            name: name.to_owned(),
+            kind: Some(document.kind),
+            document: Some(document),
+            message,
+            replaced,
+        })
     }
 
     fn validate(&self, name: &str, path: &Path, form: Form, bytes: &[u8]) -> Result<Recipe, Refusal> {
-        let place = Place { path: Some(path.to_owned()), format: self.root.format };
+        let place = Place {
+            path: Some(path.to_owned()),
+            format: self.root.format,
+        };
         Recipe::read(name, place, form, bytes, &self.imports).map_err(|invalid| {
-            let refusal = refuse(RefusalKind::Invalid, name, format!("Tool \"{name}\" is not valid: {invalid}"));
+            let refusal = refuse(
+                RefusalKind::Invalid,
+                name,
+                format!("Tool \"{name}\" is not valid: {invalid}"),
+            );
             refusal.next_step("Correct the document and write it again; nothing was changed.")
         })
     }
@@ -181,6 +230,8 @@ fn check_stem(name: &str) -> Result<(), Refusal> {
     Err(if suggestion.is_empty() {
         refusal.next_step("Use letters, digits, dot, dash and underscore.")
     } else {
-        refusal.next_step(format!("Use letters, digits, dot, dash and underscore, for example {suggestion}."))
+        refusal.next_step(format!(
+            "Use letters, digits, dot, dash and underscore, for example {suggestion}."
+        ))
     })
 }

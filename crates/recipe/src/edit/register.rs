@@ -36,7 +36,11 @@ impl Author {
     pub fn register(&self, registration: &Registration) -> Result<Authored, Refusal> {
         let name = normalize(&registration.name);
         if name.is_empty() {
-            return Err(refuse(RefusalKind::BadRequest, &registration.name, "Invalid tool name."));
+            return Err(refuse(
+                RefusalKind::BadRequest,
+                &registration.name,
+                "Invalid tool name.",
+            ));
         }
         check_name(&name)?;
         if deletes(registration.template.as_ref()) {
@@ -53,7 +57,14 @@ impl Author {
             None => (Form::Json, new_text(&changes)),
             Some(file) => (file.form, changed_text(&name, file, changes)?),
         };
-        self.put(&lock, &name, form, text.as_bytes(), present, registration.dry_run)
+        self.put(
+            &lock,
+            &name,
+            form,
+            text.as_bytes(),
+            &present,
+            registration.dry_run,
+        )
     }
 
     /// Makes a tool from a command line; a missing description is derived, and the answer says so.
@@ -66,8 +77,15 @@ impl Author {
     ) -> Result<Authored, Refusal> {
         let parsed = Template::command(command);
         let Some(template) = parsed.template else {
-            let reason = parsed.diagnostics.first().map_or("it is empty", |d| d.message.as_str());
-            return Err(refuse(RefusalKind::Invalid, name, format!("The command line cannot be used: {reason}")));
+            let reason = parsed
+                .diagnostics
+                .first()
+                .map_or("it is empty", |d| d.message.as_str());
+            return Err(refuse(
+                RefusalKind::Invalid,
+                name,
+                format!("The command line cannot be used: {reason}"),
+            ));
         };
         let given = description.map(str::trim).filter(|text| !text.is_empty());
         let description = given.map_or_else(|| derive_description(&template), str::to_owned);
@@ -100,9 +118,17 @@ fn changes(name: &str, registration: &Registration, new: bool) -> Result<Map<Str
     let invalid = |message: String| refuse(RefusalKind::Invalid, name, message);
     let mut fields = Map::new();
     match registration.description.as_deref().map(str::trim) {
-        Some("") => return Err(invalid("Tool description is required unless deleting.".to_owned())),
+        Some("") => {
+            return Err(invalid(
+                "Tool description is required unless deleting.".to_owned(),
+            ));
+        }
         Some(description) => drop(fields.insert("description".to_owned(), json!(description))),
-        None if new => return Err(invalid("Tool description is required unless deleting.".to_owned())),
+        None if new => {
+            return Err(invalid(
+                "Tool description is required unless deleting.".to_owned(),
+            ));
+        }
         None => {}
     }
     if let Some(detached) = registration.detached {
@@ -111,9 +137,16 @@ fn changes(name: &str, registration: &Registration, new: bool) -> Result<Map<Str
     let mut defaults = Map::new();
     if let Some(args) = &registration.args {
         let declarations = read_declarations(args).map_err(|error| invalid(error.to_string()))?;
-        let texts: Vec<String> = declarations.iter().map(pentad_template::Declaration::text).collect();
+        let texts: Vec<String> = declarations
+            .iter()
+            .map(pentad_template::Declaration::text)
+            .collect();
         fields.insert("args".to_owned(), json!(texts));
-        defaults.extend(declarations.into_iter().filter_map(|d| Some((d.name, Value::String(d.default?)))));
+        defaults.extend(
+            declarations
+                .into_iter()
+                .filter_map(|d| Some((d.name, Value::String(d.default?)))),
+        );
     }
     defaults.extend(registration.defaults.clone().unwrap_or_default());
     if !defaults.is_empty() || registration.defaults.is_some() {
@@ -126,8 +159,16 @@ fn changes(name: &str, registration: &Registration, new: bool) -> Result<Map<Str
         Some(template @ (Value::String(_) | Value::Array(_) | Value::Object(_))) => {
             fields.insert("template".to_owned(), template.clone());
         }
-        Some(_) => return Err(invalid("Tool template must be a string, object, or sequence.".to_owned())),
-        None if new => return Err(invalid("Tool template is required for new registrations.".to_owned())),
+        Some(_) => {
+            return Err(invalid(
+                "Tool template must be a string, object, or sequence.".to_owned(),
+            ));
+        }
+        None if new => {
+            return Err(invalid(
+                "Tool template is required for new registrations.".to_owned(),
+            ));
+        }
         None => {}
     }
     Ok(fields)
@@ -142,11 +183,14 @@ fn new_text(fields: &Map<String, Value>) -> String {
 fn changed_text(name: &str, file: &Present, changes: Map<String, Value>) -> Result<String, Refusal> {
     let broken = |reason: String| {
         let message = format!("Tool \"{name}\" cannot be updated in place: {reason}.");
-        refuse(RefusalKind::Conflict, name, message).next_step(format!("Write the whole file at ~/tools/{name}."))
+        refuse(RefusalKind::Conflict, name, message)
+            .next_step(format!("Write the whole file at ~/tools/{name}."))
     };
     match file.form {
         Form::Json => {
-            let mut fields = RawFile::read(Form::Json, &file.bytes).map_err(|error| broken(error.to_string()))?.fields;
+            let mut fields = RawFile::read(Form::Json, &file.bytes)
+                .map_err(|error| broken(error.to_string()))?
+                .fields;
             fields.extend(changes);
             Ok(new_text(&fields))
         }

@@ -40,22 +40,25 @@ impl Collector {
         if kept == self.pushed {
             self.head.extend(self.tail);
             let (text, dropped) = decode(&self.head, cut_start, cut_end);
+            let shown = kept - dropped.0 - dropped.1;
             return Selected {
                 text,
-                shown_bytes: kept - dropped,
-                selected_bytes: kept - dropped,
+                shown_bytes: shown,
+                selected_bytes: shown,
                 ..Selected::default()
             };
         }
         let tail: Vec<u8> = self.tail.into();
-        let (head, head_dropped) = decode(&self.head, cut_start, true);
-        let (tail, tail_dropped) = decode(&tail, true, cut_end);
-        let shown = kept - head_dropped - tail_dropped;
-        let missing = self.pushed - shown;
+        let (head, at_head) = decode(&self.head, cut_start, true);
+        let (tail, at_tail) = decode(&tail, true, cut_end);
+        let shown = kept - at_head.0 - at_head.1 - at_tail.0 - at_tail.1;
+        // Halves of characters at the ends of the choice were never part of it.
+        let selected = self.pushed - at_head.0 - at_tail.1;
+        let missing = selected - shown;
         Selected {
             text: format!("{head}\n… {missing} bytes left out …\n{tail}"),
             shown_bytes: shown,
-            selected_bytes: self.pushed,
+            selected_bytes: selected,
             ..Selected::default()
         }
     }
@@ -70,21 +73,22 @@ pub(super) fn ring(ring: &mut VecDeque<u8>, bytes: &[u8], cap: usize) {
     ring.extend(bytes);
 }
 
-/// Decodes bytes as UTF-8, leaving out the halves of characters at cut ends; returns how many bytes that were.
-pub(super) fn decode(bytes: &[u8], cut_start: bool, cut_end: bool) -> (String, u64) {
-    let mut part = bytes;
-    if cut_start {
-        let halves = part
+/// Decodes bytes as UTF-8, leaving out the halves of characters at cut ends; returns how many bytes that were at the
+/// start and at the end.
+pub(super) fn decode(bytes: &[u8], cut_start: bool, cut_end: bool) -> (String, (u64, u64)) {
+    let halves = if cut_start {
+        bytes
             .iter()
             .take(3)
             .take_while(|byte| **byte & 0xC0 == 0x80)
-            .count();
-        part = part.get(halves..).unwrap_or(&[]);
-    }
-    if cut_end {
-        part = part.get(..whole_end(part)).unwrap_or(&[]);
-    }
-    let dropped = (bytes.len() - part.len()) as u64;
+            .count()
+    } else {
+        0
+    };
+    let part = bytes.get(halves..).unwrap_or(&[]);
+    let end = if cut_end { whole_end(part) } else { part.len() };
+    let dropped = (halves as u64, (part.len() - end) as u64);
+    let part = part.get(..end).unwrap_or(&[]);
     (String::from_utf8_lossy(part).into_owned(), dropped)
 }
 

@@ -78,7 +78,7 @@ impl TailLines {
         let short = selected > held.len() as u64;
         let cut_start = short || (self.bytes.is_some() && start > 0);
         let (text, dropped) = super::decode(&held, cut_start, false);
-        let shown = held.len() as u64 - dropped;
+        let shown = held.len() as u64 - dropped.0 - dropped.1;
         if short {
             return Selected {
                 text: format!("… {} bytes left out …\n{text}", selected - shown),
@@ -310,7 +310,7 @@ impl TailText {
         let held: Vec<u8> = self.ring.into();
         let short = self.length > held.len() as u64;
         let (text, dropped) = super::decode(&held, short, false);
-        let shown = held.len() as u64 - dropped;
+        let shown = held.len() as u64 - dropped.0 - dropped.1;
         let text = if short {
             format!("… {} bytes left out …\n{text}", self.length.saturating_sub(shown))
         } else {

@@ -125,11 +125,14 @@ impl Selected {
 /// # Errors
 /// Fails on a broken pattern, on errors of the source, and when cancelled.
 pub fn select<R: BufRead>(
-    mut source: R,
+    source: R,
     selection: &Selection,
     limits: &SelectLimits,
 ) -> Result<Selected, SelectError> {
-    let mut sink = Sink::new(selection, limits)?;
+    drain(source, Sink::new(selection, limits)?, limits)
+}
+
+fn drain<R: BufRead>(mut source: R, mut sink: Sink, limits: &SelectLimits) -> Result<Selected, SelectError> {
     let mut scan = Scan::default();
     loop {
         if limits.cancel.is_cancelled() {
@@ -177,16 +180,13 @@ pub(crate) fn select_file(
     file.seek(SeekFrom::Start(from))?;
     let wanted = to.map_or(u64::MAX, |to| to.saturating_sub(from).saturating_add(1));
     let part = io::BufReader::with_capacity(64 << 10, file.take(wanted));
-    // The neighbours are unknown here, so both ends are cut inwards as in the middle of a text.
-    let inner = Selection {
-        bytes: Some(Span::From(0, Some(wanted))),
-        ..Selection::default()
+    let sink = Sink::Bytes {
+        from: 0,
+        to: u64::MAX,
+        cut: (from > 0, from.saturating_add(wanted) < size),
+        out: Collector::new(limits.text_bytes.max(MIN_TEXT)),
     };
-    let mut selected = select(part, &inner, limits)?;
-    if from > 0 {
-        let trimmed = selected.text.trim_start_matches('\u{fffd}');
-        selected.text = trimmed.to_owned();
-    }
+    let mut selected = drain(part, sink, limits)?;
     selected.total_bytes = size;
     selected.total_lines = 0;
     Ok(selected)
@@ -195,7 +195,13 @@ pub(crate) fn select_file(
 /// Where the chosen bytes go.
 enum Sink {
     /// A range of bytes.
-    Bytes { from: u64, to: u64, out: Collector },
+    Bytes {
+        from: u64,
+        to: u64,
+        /// Whether the source itself is a part of something, at its start and at its end.
+        cut: (bool, bool),
+        out: Collector,
+    },
     /// The last bytes or lines.
     Tail(TailLines),
     /// A range of lines as they are.
@@ -224,6 +230,7 @@ impl Sink {
             (Some(Span::From(from, to)), _) => Self::Bytes {
                 from,
                 to: to.map_or(u64::MAX, |to| to.saturating_add(1)),
+                cut: (false, false),
                 out: Collector::new(cap),
             },
             (Some(Span::Last(count)), _) => Self::Tail(TailLines::bytes(count, cap)),
@@ -237,6 +244,7 @@ impl Sink {
             (None, None) => Self::Bytes {
                 from: 0,
                 to: u64::MAX,
+                cut: (false, false),
                 out: Collector::new(cap),
             },
         })
@@ -244,7 +252,7 @@ impl Sink {
 
     fn feed(&mut self, offset: u64, chunk: &[u8]) -> Result<(), SelectError> {
         match self {
-            Self::Bytes { from, to, out } => {
+            Self::Bytes { from, to, out, .. } => {
                 let clamp = |mark: u64| {
                     usize::try_from(mark.saturating_sub(offset)).map_or(chunk.len(), |at| at.min(chunk.len()))
                 };
@@ -280,7 +288,9 @@ impl Sink {
 
     fn finish(self, total_lines: u64, total_bytes: u64) -> Result<Selected, SelectError> {
         match self {
-            Self::Bytes { from, to, out } => Ok(out.finish(from > 0, to < total_bytes)),
+            Self::Bytes { from, to, cut, out } => {
+                Ok(out.finish(cut.0 || from > 0, cut.1 || to < total_bytes))
+            }
             Self::Lines { out, .. } => Ok(out.finish(false, false)),
             Self::Tail(tail) => Ok(tail.finish(total_lines, total_bytes)),
             Self::Matching(feed) => feed.finish(total_lines),

@@ -121,7 +121,8 @@ proptest! {
         let selected = pick(text.as_bytes(), &selection, cap, buffer);
         let whole = plainly(&text, &selection);
         prop_assert!(selected.shown_bytes <= cap as u64);
-        prop_assert!(!selected.text.contains('\u{fffd}'));
+        let broken = selected.text.contains(char::REPLACEMENT_CHARACTER);
+        prop_assert!(!broken);
         if whole.len() <= cap {
             prop_assert_eq!(&selected.text, &whole);
         } else {
@@ -167,7 +168,7 @@ impl Read for Endless {
 #[test]
 fn a_line_without_end_is_never_held() {
     let source = Endless {
-        left: 64 << 20,
+        left: 4 << 20,
         line: b"no line break ",
         at: 0,
     };
@@ -183,9 +184,7 @@ fn a_line_without_end_is_never_held() {
     .unwrap();
     assert_eq!((selected.total_lines, selected.matched), (1, Some(1)));
     assert!(
-        selected
-            .text
-            .ends_with("… 67108764 bytes of this line left out\n"),
+        selected.text.ends_with("… 4194204 bytes of this line left out\n"),
         "{}",
         selected.text
     );

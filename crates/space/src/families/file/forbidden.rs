@@ -1,4 +1,4 @@
-//! What `file:` never reaches: the home of Pentad itself and the configuration of clients.
+//! What `file:` never reaches: the home of Pentad itself, the configuration of clients, running processes.
 //!
 //! Judged on the opened thing, never on the written path: its real path, and its identity where a file has several
 //! names.
@@ -16,6 +16,9 @@ use crate::real_path::canonical_ancestor;
 /// Most entries that are looked at to prove that a file with several names is not one of ours.
 const LOOKED_AT: usize = 200_000;
 
+/// Environments, memories and open files of running processes, our own among them.
+const PROCESSES: &str = "/proc";
+
 /// Files and folders that stay closed.
 #[derive(Debug, Clone)]
 pub(crate) struct Forbidden {
@@ -25,6 +28,8 @@ pub(crate) struct Forbidden {
 
 impl Forbidden {
     pub(crate) fn new(paths: Vec<PathBuf>, memory: &MemoryRoot) -> Self {
+        let mut paths = paths;
+        paths.push(PathBuf::from(PROCESSES));
         Self {
             paths,
             memory: memory.clone(),
@@ -36,12 +41,8 @@ impl Forbidden {
         if self.is_own_memory(real, agent) {
             return Ok(());
         }
-        for path in &self.paths {
-            if let Some(closed) = resolved(path)
-                && real.starts_with(closed)
-            {
-                return Err(refuse(subject));
-            }
+        if self.closed().any(|closed| real.starts_with(closed)) {
+            return Err(refuse(subject));
         }
         Ok(())
     }
@@ -65,6 +66,9 @@ impl Forbidden {
             if same(&closed, metadata) {
                 return Err(refuse(subject));
             }
+            if path.as_path() == Path::new(PROCESSES) {
+                continue;
+            }
             // A file with one name only is where its real path says.
             let may_hide = metadata.is_file() && metadata.nlink() > 1 && closed.is_dir();
             if may_hide && closed.dev() == metadata.dev() && self.contains(path, metadata, &mut left) {
@@ -83,12 +87,17 @@ impl Forbidden {
 
     /// Refuses to delete what has something closed below it.
     pub(super) fn check_below(&self, subject: &str, real: &Path) -> Result<(), Refusal> {
-        let holds = self
-            .paths
-            .iter()
-            .filter_map(|path| resolved(path))
-            .any(|closed| closed.starts_with(real));
+        let holds = self.closed().any(|closed| closed.starts_with(real));
         if holds { Err(refuse(subject)) } else { Ok(()) }
+    }
+
+    /// Returns the closed paths as they really are. One that is a link is closed as the link and as its target.
+    fn closed(&self) -> impl Iterator<Item = PathBuf> {
+        self.paths.iter().flat_map(|path| {
+            let name = path.file_name().unwrap_or_default();
+            let link = path.parent().and_then(resolved).map(|parent| parent.join(name));
+            resolved(path).into_iter().chain(link)
+        })
     }
 
     fn is_own_memory(&self, real: &Path, agent: &Name) -> bool {
@@ -137,7 +146,8 @@ fn refuse(subject: &str) -> Refusal {
         RefusalKind::Forbidden,
         subject,
         format!(
-            "{subject} belongs to Pentad itself or is a client's configuration; no grant opens it to file:."
+            "{subject} belongs to Pentad itself, to a client's configuration or to running processes; \
+             no grant opens it to file:."
         ),
     )
     .next_step("~/memory/, ~/tools/ and ~/self show what an agent may see of this home")

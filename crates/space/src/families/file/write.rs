@@ -106,13 +106,13 @@ impl Target {
             // The parent may lie above a root that is the file itself.
             Err(_) => {
                 let whole = locate(&absolute, &self.subject, &self.roots, Purpose::Write)?;
-                if !whole.is_root || whole.names.len() != 1 {
+                if !whole.is_root || whole.real.file_name() != Some(written) || whole.names.is_empty() {
                     return Err(
                         self.conflict("not reachable by its own name; write the path that it really has")
                     );
                 }
                 let mut whole = whole;
-                whole.names.clear();
+                whole.names.pop();
                 whole.real.pop();
                 whole
             }
@@ -260,8 +260,13 @@ impl Target {
         if count == 0 {
             return Ok(());
         }
+        let entries = if count == 1 {
+            "an entry".to_owned()
+        } else {
+            format!("{count} entries")
+        };
         let message = format!(
-            "{} is a directory with {count} entries; only empty ones are deleted.",
+            "{} is a directory with {entries} in it; only empty ones are deleted.",
             self.subject
         );
         Err(

@@ -90,6 +90,17 @@ async fn from_url(
         return Ok(place.written(0, replaced).product(true, extra));
     }
     let mut response = family.web.open(scene, url).await?;
+    if !(200..300).contains(&response.status()) {
+        let message = format!(
+            "{} answered with HTTP status {}; nothing was written.",
+            response.url(),
+            response.status()
+        );
+        return Err(
+            Refusal::new(RefusalKind::Unavailable, response.url().as_str(), message)
+                .next_step(format!("read {} shows the answer", response.url())),
+        );
+    }
     let mime = response.mime();
     if let Some(name) = place.target.last_mut()
         && !name.contains('.')

@@ -124,6 +124,10 @@ fn receive(server: &Arc<Server>, message: Value) {
             server.wire.raw_result(&id, &replies::tools_list(server, &params));
         }
         "tools/call" => call(server, id, params),
+        "resources/read" => match params.get("uri").and_then(Value::as_str) {
+            Some("memo://one") => server.wire.result(&id, replies::memo()),
+            _ => server.wire.error(&id, -32002, "no such resource"),
+        },
         "subscriptions/listen" => {
             *lock(&server.subscription) = Some(id.clone());
             server.wire.notify(

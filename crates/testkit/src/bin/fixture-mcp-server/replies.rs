@@ -73,6 +73,11 @@ pub fn tools_list(server: &Server, params: &Value) -> String {
     page.to_string()
 }
 
+/// Answers `resources/read` of the one resource there is.
+pub fn memo() -> Value {
+    json!({"contents": [{"uri": "memo://one", "mimeType": "text/plain", "text": "a memo"}]})
+}
+
 /// Names that the protocol allows or that servers in the wild use.
 pub fn odd_names() -> Vec<String> {
     vec![

@@ -1,0 +1,109 @@
+//! Listening and serving, with an end that is bounded.
+
+use std::future::IntoFuture;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::face::{Access, Face, MAX_STREAMS, Shared};
+use crate::hosts::Hosts;
+use crate::router::router;
+
+/// How long cancelled requests may take to answer.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Why HTTP is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Something else listens there.
+    #[error(
+        "port {port} of {address} is in use, perhaps by another pentad up (pentad stop ends it)\nNext: ss -ltnp 'sport = :{port}' shows who holds it; --port 0 takes any free one",
+        port = .address.port(),
+        address = .address.ip()
+    )]
+    InUse {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// The system does not let us listen there.
+    #[error("{address} cannot be listened at: {source}\nNext: choose another port or bind address")]
+    NotListening {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Other machines could reach it, and nobody configured who may.
+    #[error(
+        "{address} is reachable from other machines and no token is configured\nNext: add token = \"${{secret:http}}\" to [http] in config.toml and run pentad secret set http, or bind 127.0.0.1"
+    )]
+    Exposed {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// Serving ended with a fault.
+    #[error("serving HTTP failed: {0}")]
+    Failed(#[from] io::Error),
+}
+
+/// Listens at an address; port 0 takes any.
+///
+/// # Errors
+/// Fails when the port is in use or the system does not let us.
+pub async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => ServeError::InUse { address },
+            _ => ServeError::NotListening { address, source },
+        })
+}
+
+/// Serves until `shutdown`: then no new connections, streams end, requests get `face.drain` to finish, and what still
+/// runs is cancelled.
+///
+/// # Errors
+/// Refuses to serve other machines without a configured token; fails when accepting fails.
+pub async fn serve(listener: TcpListener, face: Face, shutdown: CancellationToken) -> Result<(), ServeError> {
+    let local = listener.local_addr()?;
+    let may_be_reached = match &face.access {
+        Access::Tokens(tokens) => tokens.is_configured(),
+        Access::InsecureLoopback => false,
+    };
+    if !local.ip().is_loopback() && !may_be_reached {
+        return Err(ServeError::Exposed { address: local });
+    }
+    let hard_end = CancellationToken::new();
+    let drain = face.drain;
+    let shared = Arc::new(Shared {
+        hosts: Hosts::new(local, &face.hosts),
+        face,
+        closing: shutdown.clone(),
+        hard_end: hard_end.clone(),
+        streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+    });
+    let server = axum::serve(listener, router(shared))
+        .with_graceful_shutdown(shutdown.clone().cancelled_owned())
+        .into_future();
+    tokio::pin!(server);
+    tokio::select! {
+        ended = &mut server => return ended.map_err(ServeError::from),
+        () = shutdown.cancelled() => {}
+    }
+    if let Ok(ended) = tokio::time::timeout(drain, &mut server).await {
+        return ended.map_err(ServeError::from);
+    }
+    hard_end.cancel();
+    match tokio::time::timeout(LAST_WORDS, &mut server).await {
+        Ok(ended) => ended.map_err(ServeError::from),
+        Err(_) => {
+            tracing::warn!(%local, "connections were still open at the end");
+            Ok(())
+        }
+    }
+}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .client import StdioClient, WireError
+from .client import HttpClient, StdioClient, WireError
 from .launch import fsync_ms, percentile, run_once
 from .report import Measured, Row
 from .subjects import Echo, Peers, PentadHome, ProxyInFront
@@ -16,10 +16,11 @@ BLOCK = 50
 WARM_UP = 100
 
 
-def checked(result: dict[str, Any], what: str) -> None:
-    """A refusal is fast; it must not pass for a call."""
-    if result.get("isError"):
-        raise WireError(f"{what}: {str(result.get('content'))[:400]}")
+def checked(result: dict[str, Any], what: str, expected: str) -> None:
+    """A refusal, or a contract shown in place of a result, is fast; neither may pass for a call."""
+    text = "".join(item.get("text", "") for item in result.get("content", []))
+    if result.get("isError") or expected not in text:
+        raise WireError(f"{what}: expected {expected!r} in the answer, got {text[:400]!r}")
 
 
 def interleaved(callers: dict[str, Callable[[], None]], calls: int) -> dict[str, list[float]]:
@@ -56,13 +57,15 @@ def added(samples: list[float], direct: list[float]) -> dict[str, float]:
 
 
 def added_text(numbers: dict[str, float]) -> str:
-    return f"+{numbers['added_p50_ms']:.2f} ms p50, +{numbers['added_p99_ms']:.2f} p99"
+    return f"{numbers['added_p50_ms']:+.2f} ms p50, {numbers['added_p99_ms']:+.2f} p99"
 
 
-def tool_call(client: StdioClient, name: str, arguments: dict[str, Any]) -> Callable[[], None]:
+def tool_call(
+    client: StdioClient | HttpClient, name: str, arguments: dict[str, Any], expected: str
+) -> Callable[[], None]:
     params = {"name": name, "arguments": arguments}
-    checked(client.request("tools/call", params), name)
-    checked(client.request("tools/call", params), name)  # the first may have shown the contract only
+    client.request("tools/call", params)  # the first call may show the contract only
+    checked(client.request("tools/call", params), f"{name} {arguments}", expected)
     return lambda: client.request_raw("tools/call", params) and None
 
 
@@ -78,7 +81,7 @@ def call_latency(pentad: str | None, peers: Peers, echo: Echo, calls: int) -> li
         direct = StdioClient(echo.command)
         open_things.append(direct)
         direct.open()
-        callers["direct"] = tool_call(direct, echo.tool, echo.arguments)
+        callers["direct"] = tool_call(direct, echo.tool, echo.arguments, echo.expected)
         home = None
         if pentad:
             home = PentadHome(pentad)
@@ -90,13 +93,13 @@ def call_latency(pentad: str | None, peers: Peers, echo: Echo, calls: int) -> li
             face.open()
             for source in ("quick", "durable"):
                 arguments = {"tool": f"{source}/{echo.tool}", "input": echo.arguments}
-                callers[source] = tool_call(face, "call", arguments)
+                callers[source] = tool_call(face, "call", arguments, echo.expected)
         if peers.mcp_proxy:
             proxy = ProxyInFront(peers.mcp_proxy, echo.command)
             open_things.append(proxy)
             client = proxy.connect()
             open_things.append(client)
-            callers["proxy"] = tool_call(client, echo.tool, echo.arguments)
+            callers["proxy"] = tool_call(client, echo.tool, echo.arguments, echo.expected)
         taken = interleaved(callers, calls)
         if home:
             report_ours(home, taken, quick, durable)
@@ -141,10 +144,13 @@ def launch(pentad: str | None, calls: int) -> Row:
     try:
         if home:
             home.recipe("nothing", {"description": "Does nothing, successfully.", "template": "/bin/true now"})
-            home.allow("call:recipes/nothing", "execute")
+            home.recipe("spoken", {"description": "Says that it was launched.", "template": "/bin/echo launched"})
+            home.allow("call:recipes/nothing", "call:recipes/spoken", "execute")
             face = StdioClient(home.mcp(), home.env)
             face.open()
-            callers["recipe"] = tool_call(face, "call", {"tool": "recipes/nothing", "input": {}})
+            # Silence proves nothing, so a recipe that speaks goes first under the same rules.
+            tool_call(face, "call", {"tool": "recipes/spoken", "input": {}}, "launched")
+            callers["recipe"] = tool_call(face, "call", {"tool": "recipes/nothing", "input": {}}, "")
         taken = interleaved(callers, calls)
     finally:
         if face:

@@ -56,6 +56,11 @@ class Echo:
     arguments: dict[str, str]
     label: str
 
+    @property
+    def expected(self) -> str:
+        """Returns what an echo must hold."""
+        return next((value for value in self.arguments.values() if isinstance(value, str)), "")
+
 
 class PentadHome:
     """A home in a temporary folder, with its configuration, gone afterwards with all of its processes."""

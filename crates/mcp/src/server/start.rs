@@ -232,7 +232,7 @@ pub fn manifest(
         manifest.server = info
             .server_info
             .as_ref()
-            .map(|server| format!("{} {}", server.name, server.version));
+            .map(|server| format!("{} {}", server.name, server.version).trim().to_owned());
         manifest.instructions = info.instructions.clone();
     }
     manifest.tools = listing.tools;

@@ -93,6 +93,13 @@ impl StderrTail {
         };
         // Masked as a whole: a cut could leave a part of a value that no longer matches.
         let whole = self.mask.apply(String::from_utf8_lossy(&bytes).into_owned());
-        text::visible(text::suffix(whole.trim(), SHOWN_BYTES))
+        let whole = whole.trim();
+        let end = text::suffix(whole, SHOWN_BYTES);
+        // A tail begins with a whole line, unless one line is all there is.
+        let from_line = end
+            .split_once('\n')
+            .filter(|_| end.len() < whole.len())
+            .map_or(end, |(_, rest)| rest);
+        text::visible(from_line)
     }
 }

@@ -206,7 +206,7 @@ impl Begun {
                 report.skipped
             ));
         }
-        let tail = self.stderr.shown();
+        let tail = self.stderr.last_words().await;
         if !tail.is_empty() {
             text.push_str("; its stderr ends with:\n");
             text.push_str(&tail);

@@ -10,12 +10,12 @@ mod reader;
 mod salvage;
 mod surrogates;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, JsonRpcMessage};
+use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, ServiceRole, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Serialize;
@@ -74,6 +74,8 @@ struct Shared {
     meter: LineMeter,
     /// Answers to unreadable requests that are being written.
     answers: TaskTracker,
+    /// Our requests whose writing was begun and that were not answered yet.
+    begun: std::sync::Mutex<HashSet<RequestId>>,
     end: Option<EndOfInput>,
 }
 
@@ -89,10 +91,7 @@ struct Input {
 /// What to do with one line.
 enum Step<Rx> {
     Deliver(Rx),
-    Answer {
-        id: Option<rmcp::model::RequestId>,
-        error: ErrorData,
-    },
+    Answer { id: Option<RequestId>, error: ErrorData },
     Batch(Vec<Vec<u8>>),
     Ignore,
     Bad,
@@ -143,6 +142,7 @@ impl LineTransport {
                 output: Mutex::new(Some(output)),
                 meter: LineMeter::default(),
                 answers: TaskTracker::new(),
+                begun: std::sync::Mutex::default(),
                 end,
             }),
         }
@@ -154,6 +154,11 @@ impl LineTransport {
         if let Ok(mut output) = tokio::time::timeout(CLOSE_LIMIT, self.shared.output.lock()).await {
             drop(output.take());
         }
+    }
+
+    /// Tells whether writing request `id` was begun, and forgets it. The peer cannot have seen one that was not.
+    pub fn take_begun(&self, id: &RequestId) -> bool {
+        self.shared.begun().remove(id)
     }
 
     /// Returns what was skipped so far.
@@ -179,7 +184,12 @@ impl<R: ServiceRole> Transport<R> for LineTransport {
         item: TxJsonRpcMessage<R>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let shared = Arc::clone(&self.shared);
-        async move { shared.write(&item).await }
+        async move {
+            if let JsonRpcMessage::Request(request) = &item {
+                shared.begun().insert(request.id.clone());
+            }
+            shared.write(&item).await
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<R>> {
@@ -193,6 +203,10 @@ impl<R: ServiceRole> Transport<R> for LineTransport {
 }
 
 impl Shared {
+    fn begun(&self) -> std::sync::MutexGuard<'_, HashSet<RequestId>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn write<T: Serialize + Sync>(&self, item: &T) -> io::Result<()> {
         let mut line = serde_json::to_vec(item)?;
         line.push(b'\n');
@@ -227,6 +241,14 @@ impl Shared {
             };
             match step {
                 Step::Deliver(message) => {
+                    let answered = match &message {
+                        JsonRpcMessage::Response(response) => Some(&response.id),
+                        JsonRpcMessage::Error(error) => error.id.as_ref(),
+                        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+                    };
+                    if let Some(id) = answered {
+                        self.begun().remove(id);
+                    }
                     input.opened |= matches!(message, JsonRpcMessage::Request(_));
                     if input.opened {
                         return Some(message);
@@ -356,7 +378,7 @@ impl Shared {
 }
 
 fn answer<Rx>(
-    id: Option<rmcp::model::RequestId>,
+    id: Option<RequestId>,
     code: ErrorCode,
     text: impl Into<std::borrow::Cow<'static, str>>,
 ) -> Step<Rx> {

@@ -162,7 +162,7 @@ impl StdioServer {
         let how = timeout(EXPLAIN_LIMIT, connection.process.wait())
             .await
             .unwrap_or_else(|_| "its connection closed".to_owned());
-        let tail = match connection.stderr.shown() {
+        let tail = match connection.stderr.last_words().await {
             empty if empty.is_empty() => empty,
             tail => format!("\nIts stderr ends with:\n{tail}"),
         };

@@ -175,7 +175,14 @@ impl Lease {
             sent = sent => sent.map_err(|_| CallEnd::NotSent)?,
             () = connection.gone.cancelled() => return Err(CallEnd::NotSent),
         };
-        let answer = self.wait(handle, limits, attendance).await?;
+        let id = handle.id.clone();
+        let answer = self.wait(handle, limits, attendance).await;
+        // A connection may end between the taking of a request and its writing.
+        let begun = connection.lines.take_begun(&id);
+        let answer = match answer {
+            Err(CallEnd::Lost) if !begun => return Err(CallEnd::NotSent),
+            other => other?,
+        };
         connection.served.fetch_add(1, Ordering::Relaxed);
         Ok(answer)
     }

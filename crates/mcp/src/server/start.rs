@@ -206,7 +206,7 @@ impl Begun {
                 report.skipped
             ));
         }
-        let tail = self.stderr.shown();
+        let tail = self.stderr.last_words().await;
         if !tail.is_empty() {
             text.push_str("; its stderr ends with:\n");
             text.push_str(&tail);
@@ -232,7 +232,7 @@ pub fn manifest(
         manifest.server = info
             .server_info
             .as_ref()
-            .map(|server| format!("{} {}", server.name, server.version));
+            .map(|server| format!("{} {}", server.name, server.version).trim().to_owned());
         manifest.instructions = info.instructions.clone();
     }
     manifest.tools = listing.tools;

@@ -2,20 +2,26 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use pentad_model::text;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio_util::sync::CancellationToken;
 
 /// How many bytes are kept.
 const TAIL_BYTES: usize = 8 << 10;
 /// How many bytes of it are shown.
 const SHOWN_BYTES: usize = 2 << 10;
+/// How long the end of the stream of an ended server is waited for.
+const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
 
 /// The end of a stream, bounded.
 #[derive(Debug)]
 pub struct StderrTail {
     bytes: Mutex<VecDeque<u8>>,
     mask: Mask,
+    /// Set when the stream has ended.
+    ended: CancellationToken,
 }
 
 /// Hides the values of a server's declared variables, most of which are secrets, in what it wrote.
@@ -61,6 +67,7 @@ impl StderrTail {
         Self {
             bytes: Mutex::default(),
             mask,
+            ended: CancellationToken::new(),
         }
     }
 
@@ -69,10 +76,17 @@ impl StderrTail {
         let mut chunk = vec![0; 8 << 10];
         loop {
             match stream.read(&mut chunk).await {
-                Ok(0) | Err(_) => return,
+                Ok(0) | Err(_) => break,
                 Ok(count) => self.push(chunk.get(..count).unwrap_or_default()),
             }
         }
+        self.ended.cancel();
+    }
+
+    /// Returns the end of what an ended server wrote; the last of it may still be in the pipe.
+    pub async fn last_words(&self) -> String {
+        let _ended = tokio::time::timeout(LAST_WORDS_LIMIT, self.ended.cancelled()).await;
+        self.shown()
     }
 
     fn push(&self, part: &[u8]) {
@@ -93,6 +107,13 @@ impl StderrTail {
         };
         // Masked as a whole: a cut could leave a part of a value that no longer matches.
         let whole = self.mask.apply(String::from_utf8_lossy(&bytes).into_owned());
-        text::visible(text::suffix(whole.trim(), SHOWN_BYTES))
+        let whole = whole.trim();
+        let end = text::suffix(whole, SHOWN_BYTES);
+        // A tail begins with a whole line, unless one line is all there is.
+        let from_line = end
+            .split_once('\n')
+            .filter(|_| end.len() < whole.len())
+            .map_or(end, |(_, rest)| rest);
+        text::visible(from_line)
     }
 }

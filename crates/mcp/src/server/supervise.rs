@@ -78,7 +78,7 @@ async fn explanation(core: &Core, connection: &Connection, how: Option<String>) 
     if connection.report().flooded {
         text.push_str("; it wrote too much to stdout that is no protocol");
     }
-    let tail = connection.stderr.shown();
+    let tail = connection.stderr.last_words().await;
     if !tail.is_empty() {
         text.push_str("; its stderr ends with:\n");
         text.push_str(&tail);

@@ -1,2 +1,36 @@
 //! Pentad: five verbs instead of fifty tools.
-fn main() {}
+
+mod address_arg;
+mod args;
+mod commands;
+mod failure;
+mod house;
+mod input_arg;
+mod invoke;
+mod render;
+mod shell;
+mod terminal;
+mod text_arg;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::terminal::Terminal;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A reader that went away (`pentad --help | head`) is no failure of ours.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let terminal = Terminal::detect(&cli.globals);
+    match commands::run(cli, &terminal) {
+        Ok(code) => code,
+        Err(error) => failure::report(&error, &terminal),
+    }
+}

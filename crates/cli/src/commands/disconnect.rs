@@ -1,0 +1,44 @@
+use std::process::ExitCode;
+
+use pentad_keeper::remove_server;
+
+use crate::args::Globals;
+use crate::render::Rendered;
+use crate::shell::{prepared_home, require_no_agent};
+use crate::terminal::Terminal;
+
+/// Disconnect an MCP server
+///
+/// Removes it from config.toml. Other lines and comments stay as they are.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  pentad disconnect github")]
+pub struct Args {
+    /// The server's name
+    pub name: String,
+}
+
+impl Args {
+    pub fn run(self, globals: &Globals, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+        require_no_agent("disconnecting a server")?;
+        let home = prepared_home(globals)?;
+        let name = &self.name;
+        let removed = remove_server(&home, name)?;
+        let code = u8::from(!removed);
+        let rendered = match (terminal.json, removed) {
+            (true, _) => Rendered::data(
+                format!("{}\n", serde_json::json!({"server": name, "removed": removed})),
+                code,
+            ),
+            (false, true) => Rendered::data(format!("Disconnected {name}.\n"), code),
+            (false, false) => {
+                let file = home.config_file();
+                let text = format!(
+                    "error: {} has no server '{name}'\nNext: pentad doctor names the servers it has trouble with; look into the file for the others\n",
+                    file.display()
+                );
+                Rendered::notice(text, code)
+            }
+        };
+        Ok(terminal.emit(&rendered))
+    }
+}

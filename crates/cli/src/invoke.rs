@@ -252,7 +252,6 @@ mod tests {
             verb: Verb::Call,
             arguments: serde_json::json!({"tool": "x"}),
             deadline: None,
-            request_key: None,
             view_bytes: None,
         };
         for err_is_terminal in [false, true] {

@@ -11,6 +11,7 @@ mod render;
 mod shell;
 mod terminal;
 mod text_arg;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,10 @@ use crate::args::Cli;
 use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
+    // The spawner must exist before any thread does, and needs nothing of what follows.
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == wire::SPAWNER_ARGUMENT) {
+        return pentad_process::spawner_main();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

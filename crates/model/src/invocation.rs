@@ -55,9 +55,6 @@ pub struct Invocation {
     /// When to give up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// Makes a repeated request answer with the first one's result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_key: Option<String>,
     /// Bytes of text that the caller takes; the configured limit without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub view_bytes: Option<u64>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pentad_model::invocation::Workspace;
-use pentad_model::{Caller, Refusal, RunId, ThreadId, ToolDocument};
+use pentad_model::{Caller, GrantSet, Name, Refusal, RunId, ThreadId, ToolDocument};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -91,6 +91,10 @@ pub struct ToolCall {
     pub run: RunId,
     /// The thread, for sources that keep one instance a thread.
     pub thread: ThreadId,
+    /// The agent whose memory the call may use.
+    pub agent: Name,
+    /// What the caller may see: builtins that list or search other tools filter by it.
+    pub visible: GrantSet,
     /// Who calls.
     pub caller: Caller,
     /// Where paths and commands are resolved.

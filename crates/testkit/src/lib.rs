@@ -1,1 +1,5 @@
 //! Fixtures for tests: servers, witnesses, process trees, kill harness.
+
+pub mod binaries;
+pub mod client;
+pub mod process;

@@ -16,14 +16,13 @@ use crate::answer::Rejection;
 use crate::face::Shared;
 use crate::tokens::Bearer;
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 7] = [
     "verb",
     "arguments",
     "thread",
     "agent",
     "workspace",
     "deadline",
-    "request_key",
     "view_bytes",
 ];
 
@@ -42,8 +41,6 @@ struct Params {
     workspace: Option<Name>,
     #[serde(default)]
     deadline: Option<Timestamp>,
-    #[serde(default)]
-    request_key: Option<String>,
     #[serde(default)]
     view_bytes: Option<u64>,
 }
@@ -125,7 +122,6 @@ fn invocation(shared: &Shared, bearer: &Bearer, params: Params) -> Result<Invoca
             arguments => arguments,
         },
         deadline: params.deadline,
-        request_key: params.request_key,
         view_bytes: params.view_bytes,
     })
 }

@@ -82,6 +82,6 @@ pub fn run(cli: Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Mcp(args) => args.run(&globals, terminal),
         Command::Doctor(args) => args.run(&globals, terminal),
         Command::Completions(args) => args.run(terminal),
-        Command::Spawner => crate::house::become_spawner().map(|()| ExitCode::SUCCESS),
+        Command::Spawner => Ok(pentad_process::spawner_main()),
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Globals;
 use crate::failure::usage;
-use crate::house::House;
+use crate::house::{House, end_on_signal};
 use crate::invoke::block_on;
 use crate::terminal::Terminal;
 
@@ -45,7 +45,7 @@ pub struct Args {
 impl Args {
     pub fn run(self, globals: &Globals, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         block_on(async {
-            let house = House::open(globals).await?;
+            let house = House::open_long(globals).await?;
             let result = self.serve(&house, terminal).await;
             house.close().await;
             result.map(|()| ExitCode::SUCCESS)
@@ -145,18 +145,4 @@ fn ready(access: &Access, local: SocketAddr, terminal: &Terminal) -> String {
         text.push_str(&format!("token of {kind}: {token}\n"));
     }
     text
-}
-
-async fn end_on_signal(shutdown: CancellationToken) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-    else {
-        return;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
-    }
-    shutdown.cancel();
 }

@@ -1,0 +1,1 @@
+"""Measures Pentad beside its peers; the entry is bench/side-by-side."""

@@ -1,0 +1,242 @@
+//! Wiring: the one place where the parts of a home are put together.
+
+mod environment;
+mod explain;
+mod key;
+mod lookup;
+mod servers;
+mod unusable;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use pentad_catalog::{Catalog, Gate, Policy};
+use pentad_engine::{BuiltinParts, BuiltinSource, ClientSettings, Engine, EngineHandle, EngineParts, Redactor, ToolsFamily};
+use pentad_journal::{Journal, JournalOptions, Owner};
+use pentad_keeper::{Config, Home, Secrets, known_client_configs};
+use pentad_model::{Name, Timestamp};
+use pentad_process::{Spawner, SpawnerProgram};
+use pentad_program::{Store, ToolAuthor, ToolSource};
+use pentad_recipe::{Imports, Launchers, Library, OutputBounds, ProcessLaunchers, RecipeSource, Root, RootKind};
+use pentad_space::{SelfFacts, Space, SpaceLimits, SpaceParts, WebPolicy};
+
+pub use self::explain::CatalogContracts;
+
+/// The argument with which our own binary becomes the spawner.
+pub const SPAWNER_ARGUMENT: &str = "__spawner";
+/// How long everything may take to end.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Whether files are followed while the home is open, or looked at when asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// One command: nothing is watched.
+    Once,
+    /// A face that stays: recipe roots are watched.
+    Long,
+}
+
+/// An opened home.
+pub struct Opened {
+    /// The journal.
+    pub journal: Arc<Journal>,
+    /// The one way in.
+    pub verbs: EngineHandle,
+    /// Writes tool files.
+    pub recipes: Arc<RecipeSource>,
+    /// The packaged tools.
+    library: Arc<Library>,
+    /// Starts the commands of recipes.
+    launchers: Arc<dyn Launchers>,
+    /// All tools.
+    pub catalog: Arc<Catalog>,
+    /// Starts every process.
+    spawner: Arc<Spawner>,
+}
+
+/// Opens a home: journal, sources, gate, space, engine. Starts the spawner, and no server.
+///
+/// # Errors
+/// Fails when the home, its database or the spawner cannot be used; the text says which and what to do.
+pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::Result<Opened> {
+    home.prepare()?;
+    let face: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    let journal = Arc::new(Journal::open(&home.state(), JournalOptions::default())?);
+    journal.settle_interrupted(Timestamp::now(), Owner::is_alive).await?;
+    let store: Arc<dyn Store> = Arc::clone(&journal) as _;
+    let spawner = Arc::new(launch_spawner(home)?);
+    let environment = environment::of_commands(face.clone(), config.env.names.clone());
+    let bounds = OutputBounds { spill_cap: config.limits.spill_bytes, ..OutputBounds::default() };
+    let launchers: Arc<dyn Launchers> = Arc::new(ProcessLaunchers::new(Arc::clone(&spawner), environment, bounds));
+
+    let recipes = Arc::new(RecipeSource::open("recipes", roots(home, config), Imports::default(), Arc::clone(&launchers)));
+    if lifetime == Lifetime::Long {
+        recipes.watch();
+    }
+    let library = Arc::new(Library::open(Arc::clone(&launchers)));
+    let builtin = BuiltinSource::new(BuiltinParts { store: Arc::clone(&store), memory_dir: memory_dir(home) });
+    let mut sources: Vec<Arc<dyn ToolSource>> =
+        vec![Arc::clone(&builtin) as _, Arc::clone(&recipes) as _, Arc::clone(&library) as _];
+    sources.extend(servers::sources(home, config, &face, &spawner).await?);
+    let catalog = Arc::new(Catalog::new(sources));
+    builtin.attach(&catalog);
+
+    let gate = Arc::new(Gate::new(Arc::clone(&store), policy(home), Arc::new(Timestamp::now)));
+    let mut space = space(home, config, &store);
+    let author: Arc<dyn ToolAuthor> = Arc::clone(&recipes) as _;
+    space.register(Arc::new(ToolsFamily::new(
+        Arc::clone(&catalog),
+        Arc::clone(&author),
+        Arc::clone(&store),
+        Arc::clone(&gate),
+    )));
+    let engine = Engine::new(EngineParts {
+        store,
+        catalog: Arc::clone(&catalog),
+        space,
+        gate,
+        author,
+        runs_dir: home.runs(),
+        memory_dir: memory_dir(home),
+        redactor: redactor(home)?,
+        clients: clients(config),
+        limits: engine_limits(config),
+        strict_touch: config.call.strict_touch,
+    });
+    Ok(Opened { journal, verbs: EngineHandle(engine), recipes, library, launchers, catalog, spawner })
+}
+
+impl Opened {
+    /// Returns what knows tools without calling them.
+    pub fn contracts(&self) -> CatalogContracts {
+        CatalogContracts {
+            catalog: Arc::clone(&self.catalog),
+            recipes: Arc::clone(&self.recipes),
+            library: Arc::clone(&self.library),
+            launchers: Arc::clone(&self.launchers),
+            gate: Arc::clone(self.verbs.0.gate()),
+        }
+    }
+
+    /// Ends what was started, in order: acts, sources, processes, journal. Each step is bounded.
+    pub async fn close(self) {
+        if !self.verbs.0.shutdown(CLOSE_LIMIT).await {
+            tracing::warn!("acts were still in progress after {CLOSE_LIMIT:?}");
+        }
+        for status in self.catalog.statuses() {
+            if let Some(source) = self.catalog.source(&status.source) {
+                source.shutdown(Duration::from_secs(3)).await;
+            }
+        }
+        self.spawner.shutdown(CLOSE_LIMIT).await;
+        if let Err(error) = self.journal.close().await {
+            tracing::warn!(%error, "the journal was not closed in order");
+        }
+    }
+}
+
+fn launch_spawner(home: &Home) -> anyhow::Result<Spawner> {
+    let exe = own_executable().context("find this program's own file")?;
+    let program = SpawnerProgram { exe, args: vec![SPAWNER_ARGUMENT.into()] };
+    Ok(Spawner::launch_with_ledger(program, &home.state())?)
+}
+
+/// Returns this program's file. The kernel's own link works even after the file was replaced.
+pub fn own_executable() -> std::io::Result<PathBuf> {
+    let link = PathBuf::from("/proc/self/exe");
+    if link.exists() { Ok(link) } else { std::env::current_exe() }
+}
+
+fn memory_dir(home: &Home) -> PathBuf {
+    home.path().join("memory")
+}
+
+fn roots(home: &Home, config: &Config) -> Vec<Root> {
+    let home_dir = std::env::var_os("HOME").map(PathBuf::from);
+    let own = Root::at(home.recipes(), RootKind::User);
+    let further = config.roots.iter().map(|entry| {
+        let path = pentad_keeper::doctor::expand_tilde(&entry.path, home_dir.as_deref());
+        let mut root = Root::at(path, RootKind::User);
+        if entry.format == pentad_keeper::config::RootFormat::PiActors {
+            root.format = pentad_recipe::RootFormat::PiActors;
+        }
+        root
+    });
+    std::iter::once(own).chain(further).collect()
+}
+
+/// Reads the policy. A broken one allows nothing that was not allowed before: only a person acts until it is repaired.
+fn policy(home: &Home) -> Policy {
+    match std::fs::read_to_string(home.policy_file()) {
+        Ok(text) => Policy::parse(&text).unwrap_or_else(|error| {
+            tracing::error!(file = %home.policy_file().display(), %error, "the policy cannot be read");
+            Policy::broken(&error)
+        }),
+        Err(_) => Policy::default(),
+    }
+}
+
+fn redactor(home: &Home) -> anyhow::Result<Redactor> {
+    let secrets = Secrets::of(home);
+    let mut values = Vec::new();
+    for name in secrets.list()? {
+        if let Some(value) = secrets.get(&name)? {
+            values.push(value.reveal().to_owned());
+        }
+    }
+    Ok(Redactor::new(values))
+}
+
+fn clients(config: &Config) -> BTreeMap<Name, ClientSettings> {
+    config
+        .clients
+        .iter()
+        .map(|(name, entry)| {
+            let grants = entry.grants.clone().unwrap_or_default();
+            (name.clone(), ClientSettings { agent: entry.agent.clone(), grants })
+        })
+        .collect()
+}
+
+fn bytes(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+fn engine_limits(config: &Config) -> pentad_engine::Limits {
+    pentad_engine::Limits {
+        view_bytes: bytes(config.limits.view_bytes),
+        client_view_bytes: bytes(config.limits.client_view_bytes),
+        call: config.limits.call_seconds.0,
+        ..pentad_engine::Limits::default()
+    }
+}
+
+fn space(home: &Home, config: &Config, store: &Arc<dyn Store>) -> Space {
+    let mut forbidden = vec![home.path().to_path_buf()];
+    if let Some(dir) = std::env::var_os("HOME") {
+        forbidden.extend(known_client_configs(&PathBuf::from(dir)));
+    }
+    let limits = SpaceLimits { attachment_bytes: config.limits.attachment_bytes, ..SpaceLimits::default() };
+    let words = [
+        ("view for our agents", format!("{} bytes", config.limits.view_bytes)),
+        ("view for clients", format!("{} bytes", config.limits.client_view_bytes)),
+        ("one call", config.limits.call_seconds.to_string()),
+        ("one attachment", format!("{} bytes", config.limits.attachment_bytes)),
+    ];
+    Space::new(SpaceParts {
+        store: Arc::clone(store),
+        memory_root: memory_dir(home),
+        agents_dir: home.agents(),
+        forbidden,
+        limits,
+        web: WebPolicy::default(),
+        facts: SelfFacts {
+            build: format!("pentad {}", env!("CARGO_PKG_VERSION")),
+            limits: words.map(|(name, value)| (name.to_owned(), value)).into(),
+        },
+    })
+}

@@ -1,0 +1,120 @@
+//! What the journal is told about an invocation.
+
+use bytes::Bytes;
+use pentad_model::event::{EventBody, NewEvent};
+use pentad_model::text::prefix;
+use pentad_model::{Outcome, Timestamp, Verb};
+use pentad_program::{Durability, StoreError};
+use serde_json::{Value, json};
+
+use crate::Engine;
+use crate::invoke::Context;
+
+/// Longest text of a result that stands in its event.
+const EVENT_TEXT_BYTES: usize = 2 * 1024;
+/// Longest string of arguments that stands in its event; longer ones become blobs.
+const ARGUMENT_BYTES: usize = 16 * 1024;
+/// Largest structured result that stands in its event.
+const EVENT_VALUE_BYTES: usize = 8 * 1024;
+
+impl Context {
+    /// Returns an event of this invocation.
+    pub(crate) fn event(&self, run: Option<pentad_model::RunId>, body: EventBody) -> NewEvent {
+        NewEvent {
+            thread: self.thread.id,
+            at: Timestamp::now(),
+            caller: self.caller.clone(),
+            call: Some(self.call),
+            run: run.or(self.run),
+            body,
+        }
+    }
+}
+
+impl Engine {
+    /// Writes "called" before anything is judged or done.
+    pub(crate) async fn record_called(
+        &self,
+        context: &Context,
+        verb: Verb,
+        arguments: &Value,
+    ) -> Result<(), StoreError> {
+        let arguments = self
+            .journaled(self.parts.redactor.value(arguments.clone()))
+            .await?;
+        let cwd = context.workspace.cwd.display().to_string();
+        let event = context.event(None, EventBody::Called { verb, arguments, cwd });
+        self.parts
+            .store
+            .append(vec![event], Durability::Crash)
+            .await
+            .map(drop)
+    }
+
+    /// Writes "returned".
+    pub(crate) async fn record_returned(
+        &self,
+        context: &Context,
+        outcome: &Outcome,
+    ) -> Result<(), StoreError> {
+        let bytes = outcome
+            .omitted
+            .as_ref()
+            .map_or(outcome.text.len() as u64, |o| o.total_bytes);
+        let body = EventBody::Returned {
+            status: outcome.status,
+            text: prefix(&outcome.text, EVENT_TEXT_BYTES).to_owned(),
+            bytes,
+            blob: None,
+            value: outcome
+                .value
+                .clone()
+                .filter(|v| v.to_string().len() <= EVENT_VALUE_BYTES),
+        };
+        self.parts
+            .store
+            .append(vec![context.event(outcome.run, body)], Durability::Crash)
+            .await
+            .map(drop)
+    }
+
+    /// Replaces long strings by the address of a blob, so that an event stays small and nothing is lost.
+    pub(crate) async fn journaled(&self, value: Value) -> Result<Value, StoreError> {
+        let mut long = Vec::new();
+        collect_long(&value, &mut long);
+        if long.is_empty() {
+            return Ok(value);
+        }
+        let mut stored = Vec::with_capacity(long.len());
+        for text in long {
+            let blob = self.parts.store.put_blob(Bytes::from(text.clone())).await?;
+            stored.push((text, json!({"blob": blob.hash, "bytes": blob.bytes})));
+        }
+        Ok(replace_long(value, &stored))
+    }
+}
+
+fn collect_long(value: &Value, long: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.len() > ARGUMENT_BYTES => long.push(text.clone()),
+        Value::Array(list) => list.iter().for_each(|item| collect_long(item, long)),
+        Value::Object(map) => map.values().for_each(|item| collect_long(item, long)),
+        _ => {}
+    }
+}
+
+fn replace_long(value: Value, stored: &[(String, Value)]) -> Value {
+    match value {
+        Value::String(text) if text.len() > ARGUMENT_BYTES => stored
+            .iter()
+            .find(|(known, _)| *known == text)
+            .map_or(Value::String(text), |(_, blob)| blob.clone()),
+        Value::Array(list) => Value::Array(list.into_iter().map(|item| replace_long(item, stored)).collect()),
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .map(|(key, item)| (key, replace_long(item, stored)))
+                .collect(),
+        ),
+        other => other,
+    }
+}

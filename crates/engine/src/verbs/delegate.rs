@@ -1,0 +1,219 @@
+//! `delegate`: a recipe as a child run, awaited or detached.
+
+use std::sync::Arc;
+
+use pentad_model::outcome::Product;
+use pentad_model::run::RunStatus;
+use pentad_model::verb::{Delegate, Work};
+use pentad_model::{Refusal, RefusalKind, RunId};
+use serde_json::{Value, json};
+
+use super::call::Found;
+use super::execute::{self, Job};
+use crate::Engine;
+use crate::invoke::{Context, store_refusal};
+
+pub(crate) async fn delegate(
+    engine: &Arc<Engine>,
+    context: &Context,
+    delegate: Delegate,
+) -> Result<Product, Refusal> {
+    let tool = match &delegate.work {
+        Work::Recipe(tool) => tool.clone(),
+        Work::Brief(_) => return Err(unavailable("brief", "a model provider, and none is configured")),
+        Work::Script(_) => {
+            return Err(unavailable(
+                "script",
+                "the script host, which this build does not have",
+            ));
+        }
+    };
+    refuse_what_recipes_lack(&delegate)?;
+    let entry = match engine.find_tool(context, &tool).await? {
+        Found::Tool(entry) => entry,
+        Found::Contract(_) => {
+            return Err(Refusal::new(
+                RefusalKind::BadRequest,
+                tool,
+                "A verb is no recipe; use it directly.",
+            ));
+        }
+    };
+    let errors = engine.parts.catalog.validate(&entry.document, &delegate.input);
+    if !errors.is_empty() {
+        let list: Vec<String> = errors
+            .iter()
+            .map(|e| format!("{}: {}", e.path, e.message))
+            .collect();
+        let name = entry.document.tool.to_string();
+        let message = format!(
+            "The input does not fit the contract of {name}:\n- {}",
+            list.join("\n- ")
+        );
+        return Err(
+            Refusal::new(RefusalKind::Invalid, name, message).next_step(format!(
+                "read {} shows the contract",
+                entry.document.tool.address()
+            )),
+        );
+    }
+    let job = Job {
+        entry,
+        input: delegate.input.clone(),
+        title: delegate.title.clone(),
+        name: None,
+    };
+    engine.judge_tool(context, &job).await?;
+    let run = RunId::generate();
+    execute::start(engine, context, &job, run).await?;
+    if delegate.awaits {
+        awaited(engine, context, job, run, &delegate).await
+    } else {
+        detached(engine, context, job, run).await
+    }
+}
+
+fn unavailable(what: &str, needs: &str) -> Refusal {
+    Refusal::new(
+        RefusalKind::NotAvailable,
+        what,
+        format!("delegate with a {what} needs {needs}."),
+    )
+    .supported(["recipe"])
+    .next_step("delegate {\"recipe\":TOOL,\"input\":{…}} runs a recipe as a child")
+}
+
+fn refuse_what_recipes_lack(delegate: &Delegate) -> Result<(), Refusal> {
+    let refuse = |key: &str| {
+        let message = format!("A recipe takes no '{key}': it is for children that a model drives.");
+        Err(Refusal::new(RefusalKind::BadRequest, key, message).supported([
+            "title",
+            "input",
+            "output",
+            "await",
+            "budget.wallSeconds",
+        ]))
+    };
+    if delegate.agent.is_some() {
+        return refuse("agentId");
+    }
+    if delegate.tools.is_some() {
+        return refuse("tools");
+    }
+    let budget = &delegate.budget;
+    if budget.tokens.is_some()
+        || budget.cost_micros.is_some()
+        || budget.children.is_some()
+        || budget.depth.is_some()
+    {
+        return refuse("budget");
+    }
+    Ok(())
+}
+
+async fn awaited(
+    engine: &Arc<Engine>,
+    context: &Context,
+    job: Job,
+    run: RunId,
+    delegate: &Delegate,
+) -> Result<Product, Refusal> {
+    let mut product = match delegate.budget.wall_ms {
+        None => execute::finish(engine, context, job, run).await?,
+        Some(wall) => {
+            let limited = context.limited(std::time::Duration::from_millis(wall));
+            execute::finish(engine, &limited, job, run).await?
+        }
+    };
+    let output = product.value.clone().unwrap_or_else(|| output_of(&product.text));
+    if !product.failed
+        && let Some(schema) = &delegate.output
+        && let Some(why) = misfit(schema, &output)
+    {
+        product.failed = true;
+        product.text = format!(
+            "The result does not fit the owed output schema: {why}\n\n{}",
+            product.text
+        );
+        product.value = Some(json!({
+            "status": "failed", "runId": run.to_string(), "sessionId": context.thread.id.to_string(),
+            "error": {"code": "output-schema", "message": why},
+        }));
+        return Ok(product);
+    }
+    let settled = engine.parts.store.run(run).await.map_err(|e| store_refusal(&e))?;
+    let status = if settled.status == RunStatus::Lost {
+        "failed"
+    } else {
+        settled.status.word()
+    };
+    let mut value =
+        json!({"status": status, "runId": run.to_string(), "sessionId": context.thread.id.to_string()});
+    if let Some(map) = value.as_object_mut() {
+        match settled.error {
+            Some(error) => map.insert(
+                "error".to_owned(),
+                json!({"code": error.code, "message": error.message}),
+            ),
+            None => map.insert("output".to_owned(), output),
+        };
+    }
+    Ok(product.value(value))
+}
+
+/// A text that is JSON counts as that value, any other as a text.
+fn output_of(text: &str) -> Value {
+    serde_json::from_str(text.trim()).unwrap_or_else(|_| json!({"text": text}))
+}
+
+fn misfit(schema: &Value, output: &Value) -> Option<String> {
+    match jsonschema::validator_for(schema) {
+        Ok(validator) => validator
+            .iter_errors(output)
+            .next()
+            .map(|e| format!("{}: {e}", e.instance_path())),
+        Err(error) => Some(format!("the schema itself is not valid: {error}")),
+    }
+}
+
+async fn detached(engine: &Arc<Engine>, context: &Context, job: Job, run: RunId) -> Result<Product, Refusal> {
+    let limit = engine.parts.limits.detached;
+    let Ok(slot) = Arc::clone(&engine.slots).try_acquire_owned() else {
+        let message =
+            format!("{limit} detached runs are in progress, which is the limit (limits.detached_runs).");
+        let refusal = Refusal::new(RefusalKind::TooMany, "delegate", message).next_step(
+            "read {\"address\":\"run:\",\"options\":{\"status\":\"running\"}} lists them; await one, or wait",
+        );
+        super::settle::refused(engine, context, run, &refusal).await?;
+        return Err(refusal);
+    };
+    let owned = context.detached();
+    let task_engine = Arc::clone(engine);
+    engine.tasks.spawn(async move {
+        let stopping = task_engine.stopping.clone();
+        let cancel = owned.attendance.cancel.clone();
+        let work = execute::finish(&task_engine, &owned, job, run);
+        tokio::pin!(work);
+        let result = tokio::select! {
+            result = &mut work => result,
+            () = stopping.cancelled() => {
+                cancel.cancel();
+                work.await
+            }
+        };
+        if let Err(refusal) = result {
+            tracing::warn!(%run, refusal = %refusal.message, "a detached run ended without a record of its result");
+        }
+        drop(slot);
+    });
+    let text = format!(
+        "Detached as run:{run}. read run:{run} shows where it stands, run:{run}/output what it printed."
+    );
+    let value =
+        json!({"status": "detached", "runId": run.to_string(), "sessionId": context.thread.id.to_string()});
+    Ok(Product {
+        run: Some(run),
+        ..Product::text(text, format!("run:{run}"))
+    }
+    .value(value))
+}

@@ -1,0 +1,155 @@
+//! Running one tool as a run: record, intent, act, settlement.
+
+use std::sync::Arc;
+
+use pentad_catalog::Entry;
+use pentad_catalog::gate::{Act, Reach};
+use pentad_model::event::EventBody;
+use pentad_model::grant::GrantVerb;
+use pentad_model::outcome::Product;
+use pentad_model::run::RunStatus;
+use pentad_model::{Name, Refusal, RefusalKind, RunId, Timestamp};
+use pentad_program::{Durability, NewRun, ToolCall};
+use serde_json::{Map, Value};
+
+use super::settle;
+use crate::acts::hash_of;
+use crate::Engine;
+use crate::invoke::{Context, store_refusal};
+
+/// One tool to be run.
+pub(crate) struct Job {
+    pub entry: Entry,
+    pub input: Map<String, Value>,
+    pub title: Option<String>,
+    pub name: Option<Name>,
+}
+
+impl Engine {
+    /// Asks the gate whether the job may run now.
+    pub(crate) async fn judge_tool(&self, context: &Context, job: &Job) -> Result<(), Refusal> {
+        let document = &job.entry.document;
+        let tool = document.tool.to_string();
+        let input = Value::Object(job.input.clone());
+        let shown = pentad_model::text::excerpt(&pentad_model::text::visible(&input.to_string()), 2000);
+        let act = Act {
+            verb: GrantVerb::Call,
+            target: tool.clone(),
+            reach: Reach::Own,
+            right: None,
+            caller: context.caller.clone(),
+            agent: context.agent().clone(),
+            thread: context.thread.id,
+            run: context.run,
+            read_only_trusted: document.is_trusted_read_only(),
+            destructive: document.is_destructive(),
+            input_hash: hash_of(Some(&job.input))?,
+            closure_hash: job.entry.source.closure_hash(document),
+            question: self
+                .parts
+                .redactor
+                .text(format!("call {tool}\n{}\n{shown}", document.summary)),
+        };
+        self.parts.gate.judge(&act, &context.authority).await.map(drop)
+    }
+}
+
+/// Runs a judged job to its end and returns what the caller sees.
+pub(crate) async fn execute(engine: &Arc<Engine>, context: &Context, job: Job) -> Result<Product, Refusal> {
+    let run = RunId::generate();
+    start(engine, context, &job, run).await?;
+    finish(engine, context, job, run).await
+}
+
+/// Records the run, and the intent of whatever is not read-only, before anything happens.
+pub(crate) async fn start(engine: &Engine, context: &Context, job: &Job, run: RunId) -> Result<(), Refusal> {
+    let document = &job.entry.document;
+    let tool = document.tool.to_string();
+    let read_only = document.is_trusted_read_only();
+    let mut events = vec![context.event(Some(run), EventBody::RunStarted { title: tool.clone() })];
+    if !read_only {
+        let closure = job.entry.source.closure_hash(document);
+        events.push(context.event(
+            Some(run),
+            EventBody::Intent {
+                act: format!("call:{tool}"),
+                closure,
+            },
+        ));
+    }
+    let input = engine.parts.redactor.value(Value::Object(job.input.clone()));
+    let new = NewRun {
+        id: run,
+        parent: context.run,
+        thread: context.thread.id,
+        name: job.name.clone(),
+        title: job.title.clone().unwrap_or_else(|| tool.clone()),
+        tool: Some(tool),
+        tool_cid: document.cid().ok(),
+        caller: context.caller.clone(),
+        grants: context.authority.grants.clone(),
+        input: engine.journaled(input).await.map_err(|e| store_refusal(&e))?,
+        at: Timestamp::now(),
+    };
+    let durability = if read_only {
+        Durability::Crash
+    } else {
+        Durability::Power
+    };
+    engine
+        .parts
+        .store
+        .start_run(new, events, durability)
+        .await
+        .map_err(|e| store_refusal(&e))
+}
+
+/// Acts and settles.
+pub(crate) async fn finish(
+    engine: &Engine,
+    context: &Context,
+    job: Job,
+    run: RunId,
+) -> Result<Product, Refusal> {
+    let run_dir = engine.parts.runs_dir.join(run.to_string());
+    if let Err(error) = tokio::fs::create_dir_all(&run_dir).await {
+        let refusal = Refusal::new(
+            RefusalKind::Unavailable,
+            run_dir.display().to_string(),
+            format!(
+                "The run's folder {} could not be made: {error}.",
+                run_dir.display()
+            ),
+        );
+        settle::refused(engine, context, run, &refusal).await?;
+        return Err(refusal);
+    }
+    let call = ToolCall {
+        document: Arc::clone(&job.entry.document),
+        input: job.input,
+        run,
+        thread: context.thread.id,
+        agent: context.agent().clone(),
+        visible: context.authority.grants.clone(),
+        caller: context.caller.clone(),
+        workspace: context.workspace.clone(),
+        run_dir: run_dir.clone(),
+        time_limit: Some(context.time_left),
+        attendance: context.attendance.clone(),
+    };
+    let result = job.entry.source.call(call).await;
+    let product = settle::settle(engine, context, run, &job.entry.document, result).await;
+    // Whatever is worth keeping has become a blob; an empty folder goes, one with files stays for a person to see.
+    let _ = tokio::fs::remove_dir(&run_dir).await;
+    product
+}
+
+/// Returns the event of a status change.
+pub(crate) fn status_event(
+    context: &Context,
+    run: RunId,
+    status: RunStatus,
+    error: Option<pentad_model::run::RunError>,
+) -> pentad_model::event::NewEvent {
+    context.event(Some(run), EventBody::RunStatus { status, error })
+}

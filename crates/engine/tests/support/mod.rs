@@ -1,0 +1,218 @@
+//! An engine over a real journal and a source of scripted tools.
+
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use pentad_catalog::{Catalog, Gate, Policy};
+use pentad_engine::{
+    BuiltinParts, BuiltinSource, ClientSettings, Engine, EngineHandle, EngineParts, Limits, Redactor, ToolsFamily,
+};
+use pentad_journal::{Journal, JournalOptions};
+use pentad_model::invocation::{ThreadChoice, Workspace};
+use pentad_model::tool::{Hints, ToolKind};
+use pentad_model::{Actor, Invocation, Outcome, Refusal, RefusalKind, Timestamp, ToolDocument, ToolRef, Verb};
+use pentad_program::{
+    Attendance, Authored, Content, Readiness, SourceStatus, Store, ToolAuthor, ToolCall, ToolFailure, ToolOutput,
+    ToolSource, Verbs,
+};
+use pentad_space::{SelfFacts, Space, SpaceLimits, SpaceParts, WebPolicy};
+use serde_json::{Value, json};
+
+/// A home for one test.
+pub struct Bench {
+    pub dir: tempfile::TempDir,
+    pub engine: EngineHandle,
+    pub store: Arc<dyn Store>,
+    pub tools: Arc<Scripted>,
+}
+
+/// How a test wants its home.
+pub struct Setup {
+    pub policy: Policy,
+    pub strict_touch: bool,
+    pub secrets: Vec<String>,
+    pub clients: BTreeMap<pentad_model::Name, ClientSettings>,
+    pub limits: Limits,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            strict_touch: false,
+            secrets: Vec::new(),
+            clients: BTreeMap::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+pub fn bench() -> Bench {
+    bench_with(Setup::default())
+}
+
+pub fn bench_with(setup: Setup) -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().canonicalize().unwrap();
+    std::fs::create_dir_all(path.join("work")).unwrap();
+    let journal = Arc::new(Journal::open(&path.join("state"), JournalOptions::default()).unwrap());
+    let store: Arc<dyn Store> = journal;
+    let tools = Arc::new(Scripted::default());
+    let memory_dir = path.join("memory");
+    let builtin =
+        BuiltinSource::new(BuiltinParts { store: Arc::clone(&store), memory_dir: memory_dir.clone() });
+    let catalog = Arc::new(Catalog::new(vec![Arc::clone(&builtin) as _, Arc::clone(&tools) as _]));
+    builtin.attach(&catalog);
+    let gate = Arc::new(Gate::new(Arc::clone(&store), setup.policy, Arc::new(Timestamp::now)));
+    let mut space = Space::new(SpaceParts {
+        store: Arc::clone(&store),
+        memory_root: memory_dir.clone(),
+        agents_dir: path.join("agents"),
+        forbidden: vec![path.join("state")],
+        limits: SpaceLimits::default(),
+        web: WebPolicy::default(),
+        facts: SelfFacts::default(),
+    });
+    let author: Arc<dyn ToolAuthor> = Arc::new(NoAuthor);
+    space.register(Arc::new(ToolsFamily::new(
+        Arc::clone(&catalog),
+        Arc::clone(&author),
+        Arc::clone(&store),
+        Arc::clone(&gate),
+    )));
+    let engine = Engine::new(EngineParts {
+        store: Arc::clone(&store),
+        catalog,
+        space,
+        gate,
+        author,
+        runs_dir: path.join("state/runs"),
+        memory_dir,
+        redactor: Redactor::new(setup.secrets),
+        clients: setup.clients,
+        limits: setup.limits,
+        strict_touch: setup.strict_touch,
+    });
+    Bench { dir, engine: EngineHandle(engine), store, tools }
+}
+
+impl Bench {
+    pub fn invocation(&self, actor: &str, verb: Verb, arguments: Value) -> Invocation {
+        Invocation {
+            caller: actor.parse::<Actor>().unwrap().into(),
+            agent: None,
+            thread: ThreadChoice::Key(format!("test:{actor}")),
+            run: None,
+            workspace: Workspace {
+                cwd: self.dir.path().canonicalize().unwrap().join("work"),
+                project_root: None,
+                trusted: false,
+            },
+            verb,
+            arguments,
+            deadline: None,
+            view_bytes: None,
+        }
+    }
+
+    pub async fn act(&self, actor: &str, verb: Verb, arguments: Value) -> Outcome {
+        self.engine.invoke(self.invocation(actor, verb, arguments), Attendance::default()).await
+    }
+
+    /// Grants the newest open approval for `scope`.
+    pub async fn approve(&self, scope: pentad_model::approval::Scope) {
+        let open = self.engine.0.gate().open_approvals(10).await.unwrap();
+        let id = open.first().unwrap().id.to_string().parse().unwrap();
+        let decision = pentad_catalog::Decision::Grant(scope);
+        self.engine.0.gate().answer(&id, decision, &Actor::User).await.unwrap();
+    }
+}
+
+/// Tools whose behaviour is in their names.
+#[derive(Default)]
+pub struct Scripted {
+    pub calls: AtomicUsize,
+    pub last: Mutex<Option<Value>>,
+    pub version: AtomicUsize,
+}
+
+impl Scripted {
+    pub fn count(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    fn document(&self, name: &str) -> ToolDocument {
+        let read_only = Hints { read_only: Some(true), ..Hints::default() };
+        let version = self.version.load(Ordering::SeqCst);
+        ToolDocument {
+            tool: ToolRef::new("fake", name),
+            kind: ToolKind::Mcp,
+            title: None,
+            summary: format!("Does {name}."),
+            description: format!("Does {name}, version {version}."),
+            input: json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"],
+                          "additionalProperties": false}),
+            output: None,
+            body: None,
+            declared: read_only,
+            trusted: if name == "look" { read_only } else { Hints::default() },
+        }
+    }
+}
+
+#[async_trait]
+impl ToolSource for Scripted {
+    fn name(&self) -> &str {
+        "fake"
+    }
+
+    fn documents(&self) -> Arc<[Arc<ToolDocument>]> {
+        ["change", "fail", "look", "long", "picture", "wait"].map(|n| Arc::new(self.document(n))).to_vec().into()
+    }
+
+    fn generation(&self) -> u64 {
+        self.version.load(Ordering::SeqCst) as u64
+    }
+
+    fn status(&self) -> SourceStatus {
+        SourceStatus { source: "fake".to_owned(), readiness: Readiness::Ready, tools: 6, diagnostics: Vec::new() }
+    }
+
+    fn closure_hash(&self, document: &ToolDocument) -> String {
+        document.cid().unwrap()
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        *self.last.lock().unwrap() = Some(Value::Object(call.input.clone()));
+        let text = call.input.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let output = |content| Ok(ToolOutput { content, ..ToolOutput::default() });
+        match call.document.tool.name.as_str() {
+            "fail" => Ok(ToolOutput { is_error: true, content: vec![Content::Text(text)], ..ToolOutput::default() }),
+            "long" => output(vec![Content::Text((1..=20_000).map(|n| format!("line {n}\n")).collect())]),
+            "picture" => output(vec![Content::Image { mime: "image/png".to_owned(), data: vec![1, 2, 3] }]),
+            "wait" => {
+                call.attendance.cancel.cancelled().await;
+                Err(ToolFailure::Canceled)
+            }
+            _ => output(vec![Content::Text(format!("did {text}"))]),
+        }
+    }
+}
+
+struct NoAuthor;
+
+#[async_trait]
+impl ToolAuthor for NoAuthor {
+    async fn write(&self, name: &str, _content: &str, _dry_run: bool) -> Result<Authored, Refusal> {
+        Err(Refusal::new(RefusalKind::NotSupported, name, "no author here"))
+    }
+
+    async fn delete(&self, name: &str, _dry_run: bool) -> Result<Authored, Refusal> {
+        Err(Refusal::new(RefusalKind::NotSupported, name, "no author here"))
+    }
+}

@@ -1,0 +1,345 @@
+//! The one thread that writes, and group commit.
+//!
+//! Requests wait in a bounded queue. The thread takes what is there into one transaction: a batch with any request of
+//! class power is synced before its members are answered, any other is not. Each member has its own savepoint, so one
+//! that fails takes nothing else with it. Nothing is remembered from one transaction to the next about what the tables
+//! hold: another process may have written in between.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pentad_program::{Durability, StoreError};
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::connection;
+use crate::fault::Fault;
+use crate::options::{JournalOptions, Owner};
+use crate::search;
+
+/// Most requests of one transaction.
+const BATCH: usize = 128;
+/// Events of this process after which their words are collected: rarely enough that the 99th percentile of the waits
+/// does not see it, often enough that no search has much to do first.
+const WORDS_BEHIND: u64 = 256;
+/// A WAL file beyond this is emptied even if readers must be waited for.
+const WAL_LIMIT_BYTES: u64 = 64 << 20;
+/// Transactions between two looks at the WAL file's size.
+pub(crate) const WAL_LOOK: u32 = 256;
+/// How long emptying the WAL waits for readers.
+const CHECKPOINT_WAIT: Duration = Duration::from_millis(100);
+/// Free pages that are given back to the file system at once.
+const FREED_PAGES: u32 = 256;
+
+/// What a unit of work finds inside its transaction.
+pub(crate) struct Scope<'c> {
+    /// The connection, in a transaction.
+    pub(crate) connection: &'c Connection,
+    /// The process whose runs these are.
+    pub(crate) owner: &'c Owner,
+    /// The journal's clock as of the last event, once it was looked up.
+    pub(crate) clock: Option<i64>,
+    /// The position of the newest event that this transaction wrote.
+    pub(crate) head: Option<u64>,
+    /// How many events it wrote.
+    pub(crate) appended: u64,
+}
+
+/// A request to the writer.
+pub(crate) trait Member: Send {
+    /// What it must survive.
+    fn durability(&self) -> Durability;
+    /// Does the work; may be called again when the whole transaction was lost.
+    fn perform(&mut self, scope: &mut Scope<'_>) -> Result<(), Lost>;
+    /// Answers, after the commit or instead of it.
+    fn answer(self: Box<Self>, failure: Option<StoreError>);
+}
+
+/// Why a member's work does not count.
+pub(crate) enum Lost {
+    /// It failed; the member holds the error itself.
+    Refused,
+    /// The storage failed, and with it perhaps the whole transaction.
+    Storage(Fault),
+}
+
+struct Request<T, W> {
+    durability: Durability,
+    work: W,
+    database: PathBuf,
+    outcome: Option<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, W> Member for Request<T, W>
+where
+    T: Send,
+    W: FnMut(&mut Scope<'_>) -> Result<T, Fault> + Send,
+{
+    fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    fn perform(&mut self, scope: &mut Scope<'_>) -> Result<(), Lost> {
+        match (self.work)(scope) {
+            Ok(value) => {
+                self.outcome = Some(Ok(value));
+                Ok(())
+            }
+            Err(fault) if fault.is_storage_failure() => Err(Lost::Storage(fault)),
+            Err(fault) => {
+                self.outcome = Some(Err(fault.into_store(&self.database)));
+                Err(Lost::Refused)
+            }
+        }
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) {
+        let outcome = match (failure, self.outcome) {
+            (Some(error), _) => Err(error),
+            (None, Some(outcome)) => outcome,
+            (None, None) => Err(StoreError::Closed),
+        };
+        // Whoever asked may be gone; what was committed stays.
+        let _unheard = self.reply.send(outcome);
+    }
+}
+
+/// Returns a request for the writer and the place of its answer.
+pub(crate) fn request<T, W>(
+    database: PathBuf,
+    durability: Durability,
+    work: W,
+) -> (Box<dyn Member>, oneshot::Receiver<Result<T, StoreError>>)
+where
+    T: Send + 'static,
+    W: FnMut(&mut Scope<'_>) -> Result<T, Fault> + Send + 'static,
+{
+    let (reply, answer) = oneshot::channel();
+    let member = Request {
+        durability,
+        work,
+        database,
+        outcome: None,
+        reply,
+    };
+    (Box::new(member), answer)
+}
+
+/// The writer's own state.
+pub(crate) struct Writer {
+    connection: Connection,
+    database: PathBuf,
+    owner: Owner,
+    head: watch::Sender<Option<u64>>,
+    busy: Duration,
+    synchronous: Option<Durability>,
+    words_behind: u64,
+    until_wal_look: u32,
+}
+
+impl Writer {
+    /// Returns the state of a writer on this connection.
+    pub(crate) fn new(
+        connection: Connection,
+        database: PathBuf,
+        options: &JournalOptions,
+        head: watch::Sender<Option<u64>>,
+    ) -> Self {
+        Self {
+            connection,
+            database,
+            owner: options.owner.clone(),
+            head,
+            busy: options.busy_timeout,
+            synchronous: None,
+            words_behind: 0,
+            until_wal_look: WAL_LOOK,
+        }
+    }
+
+    /// Serves requests until all senders are gone, then empties the WAL and closes.
+    pub(crate) fn serve(mut self, requests: &mut mpsc::Receiver<Box<dyn Member>>) -> Result<(), StoreError> {
+        while let Some(first) = requests.blocking_recv() {
+            let mut batch = vec![first];
+            while batch.len() < BATCH
+                && let Ok(next) = requests.try_recv()
+            {
+                batch.push(next);
+            }
+            self.commit(batch);
+            self.tidy();
+        }
+        self.finish()
+    }
+
+    fn commit(&mut self, mut batch: Vec<Box<dyn Member>>) {
+        match self.attempt(&mut batch) {
+            Ok(()) => batch.into_iter().for_each(|member| member.answer(None)),
+            // One member may have been too much for the disk: each gets its own transaction.
+            Err(fault) if batch.len() > 1 && !fault.is_busy() => {
+                for member in batch {
+                    let mut alone = [member];
+                    let failure = self.attempt(&mut alone).err();
+                    self.answer_all(alone, failure.as_ref());
+                }
+            }
+            Err(fault) => self.answer_all(batch, Some(&fault)),
+        }
+    }
+
+    fn answer_all(&self, batch: impl IntoIterator<Item = Box<dyn Member>>, failure: Option<&Fault>) {
+        for member in batch {
+            member.answer(failure.map(|fault| fault.shared(&self.database)));
+        }
+    }
+
+    /// Runs a batch in one transaction; an error means that nothing of it was kept.
+    fn attempt(&mut self, batch: &mut [Box<dyn Member>]) -> Result<(), Fault> {
+        let power = batch.iter().any(|m| m.durability() == Durability::Power);
+        self.synchronise(if power {
+            Durability::Power
+        } else {
+            Durability::Crash
+        })?;
+        let tried = self.transact(batch);
+        if tried.is_err() && !self.connection.is_autocommit() {
+            // If even this fails the next BEGIN tells.
+            let _still_open = self.connection.execute_batch("ROLLBACK");
+        }
+        let (head, appended) = tried?;
+        self.words_behind += appended;
+        if let Some(head) = head {
+            self.head.send_if_modified(|known| advance(known, head));
+        }
+        Ok(())
+    }
+
+    fn transact(&self, batch: &mut [Box<dyn Member>]) -> Result<(Option<u64>, u64), Fault> {
+        let connection = &self.connection;
+        run(connection, "BEGIN IMMEDIATE")?;
+        let mut scope = Scope {
+            connection,
+            owner: &self.owner,
+            clock: None,
+            head: None,
+            appended: 0,
+        };
+        for member in batch {
+            run(connection, "SAVEPOINT member")?;
+            let before = (scope.head, scope.appended);
+            match member.perform(&mut scope) {
+                Ok(()) => run(connection, "RELEASE member")?,
+                Err(Lost::Storage(fault)) => return Err(fault),
+                Err(Lost::Refused) => {
+                    if connection.is_autocommit() {
+                        return Err(StoreError::NotWritten(self.database.display().to_string()).into());
+                    }
+                    run(connection, "ROLLBACK TO member")?;
+                    run(connection, "RELEASE member")?;
+                    (scope.head, scope.appended) = before;
+                    scope.clock = None;
+                }
+            }
+        }
+        run(connection, "COMMIT")?;
+        Ok((scope.head, scope.appended))
+    }
+
+    fn synchronise(&mut self, durability: Durability) -> Result<(), Fault> {
+        if self.synchronous != Some(durability) {
+            self.connection.execute_batch(match durability {
+                Durability::Crash => "PRAGMA synchronous = NORMAL",
+                Durability::Power => "PRAGMA synchronous = FULL",
+            })?;
+            self.synchronous = Some(durability);
+        }
+        Ok(())
+    }
+
+    /// Does what no single request pays for. A busy caller sends its next request before the answered one's batch is
+    /// over, so this does not wait for an empty queue. Failures are no one's: the next search or look tries again.
+    fn tidy(&mut self) {
+        if self.words_behind >= WORDS_BEHIND {
+            self.words_behind -= WORDS_BEHIND;
+            if let Err(error) = self.collect_words() {
+                tracing::warn!(%error, "the words of new events could not be collected; the next search does it");
+            }
+        }
+        self.until_wal_look = self.until_wal_look.saturating_sub(1);
+        if self.until_wal_look == 0 {
+            self.until_wal_look = WAL_LOOK;
+            if let Err(error) = self.bound_files() {
+                tracing::warn!(%error, "the write-ahead log could not be emptied; the next look tries again");
+            }
+        }
+    }
+
+    fn collect_words(&mut self) -> Result<(), Fault> {
+        self.synchronise(Durability::Crash)?;
+        run(&self.connection, "BEGIN IMMEDIATE")?;
+        let done = search::index::collect(&self.connection, WORDS_BEHIND)
+            .and_then(|_| run(&self.connection, "COMMIT"));
+        if done.is_err() && !self.connection.is_autocommit() {
+            run(&self.connection, "ROLLBACK")?;
+        }
+        done
+    }
+
+    /// Keeps the WAL bounded when readers never let it be reused, and gives freed pages back.
+    fn bound_files(&mut self) -> Result<(), Fault> {
+        let mut wal = self.database.clone().into_os_string();
+        wal.push("-wal");
+        let size = std::fs::metadata(PathBuf::from(wal)).map_or(0, |m| m.len());
+        if size > WAL_LIMIT_BYTES {
+            self.checkpoint()?;
+        }
+        let free: u32 = self
+            .connection
+            .pragma_query_value(None, "freelist_count", |row| row.get(0))?;
+        if free > FREED_PAGES {
+            // It frees one page with each step.
+            let mut statement = self
+                .connection
+                .prepare(&format!("PRAGMA incremental_vacuum({FREED_PAGES})"))?;
+            let mut steps = statement.query([])?;
+            while steps.next()?.is_some() {}
+        }
+        Ok(())
+    }
+
+    /// Empties the WAL unless somebody reads from it for longer than a moment.
+    fn checkpoint(&mut self) -> Result<(), Fault> {
+        connection::wait_at_most(&mut self.connection, CHECKPOINT_WAIT)?;
+        let emptied = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        connection::wait_at_most(&mut self.connection, self.busy)?;
+        Ok(emptied?)
+    }
+
+    fn finish(mut self) -> Result<(), StoreError> {
+        // Other processes may still read; what is left in the WAL is read from there.
+        if let Err(error) = self.checkpoint() {
+            tracing::debug!(%error, "the write-ahead log stays for the next start");
+        }
+        let database = self.database;
+        self.connection
+            .close()
+            .map_err(|(_, error)| Fault::from(error).into_store(&database))
+    }
+}
+
+/// Moves a known head forward, never back; a closed one stays closed.
+pub(crate) fn advance(known: &mut Option<u64>, head: u64) -> bool {
+    let newer = known.is_some_and(|known| known < head);
+    if newer {
+        *known = Some(head);
+    }
+    newer
+}
+
+fn run(connection: &Connection, statement: &str) -> Result<(), Fault> {
+    connection.prepare_cached(statement)?.execute([])?;
+    Ok(())
+}

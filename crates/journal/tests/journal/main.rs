@@ -1,0 +1,13 @@
+//! The journal as its callers see it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod approvals;
+mod blobs;
+mod chain;
+mod disk;
+mod fixtures;
+mod lists;
+mod opening;
+mod processes;
+mod runs;
+mod search;

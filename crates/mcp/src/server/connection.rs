@@ -1,0 +1,244 @@
+//! One live process of a server: its pipes, its calls, its end.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pentad_program::Attendance;
+use rmcp::RoleClient;
+use rmcp::model::{ClientRequest, ServerResult};
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::launch::ServerProcess;
+use super::routes::Routes;
+use super::stderr::StderrTail;
+use crate::lines::{LineReport, LineTransport};
+
+/// How long telling a server about a cancellation may take.
+const CANCEL_LIMIT: Duration = Duration::from_secs(1);
+
+/// An open connection. Whoever calls holds a [`Lease`]; without one it may be closed.
+pub struct Connection {
+    pub peer: Peer<RoleClient>,
+    pub process: Arc<dyn ServerProcess>,
+    pub routes: Arc<Routes>,
+    pub stderr: Arc<StderrTail>,
+    pub started: Instant,
+    /// Ends the service loop, and with it the pipes.
+    pub loop_end: CancellationToken,
+    /// Set once the connection is no longer usable.
+    pub gone: CancellationToken,
+    /// Calls that were answered.
+    pub served: AtomicU64,
+    /// Whether we ended it, so that its end is no failure.
+    pub orderly: AtomicBool,
+    pub lines: LineTransport,
+    use_: Mutex<Use>,
+}
+
+struct Use {
+    leases: usize,
+    closing: bool,
+    last: Instant,
+}
+
+/// Keeps a connection from being closed as idle.
+pub struct Lease {
+    connection: Arc<Connection>,
+}
+
+/// The limits of one call.
+#[derive(Debug, Clone, Copy)]
+pub struct CallLimits {
+    /// Longest silence.
+    pub idle: Duration,
+    /// When to give up in any case, and the limit that this is.
+    pub until: Instant,
+    pub total: Duration,
+}
+
+/// Why a call has no output.
+#[derive(Debug)]
+pub enum CallEnd {
+    /// The request did not reach the server.
+    NotSent,
+    /// It was sent, and the connection ended before an answer came.
+    Lost,
+    /// It was cancelled; the server was told.
+    Canceled,
+    /// It was silent or took too long; the server was told.
+    TimedOut { limit: String },
+    /// The server answered with an error.
+    Failed(String),
+}
+
+impl Connection {
+    pub fn new(
+        peer: Peer<RoleClient>,
+        process: Arc<dyn ServerProcess>,
+        routes: Arc<Routes>,
+        stderr: Arc<StderrTail>,
+        lines: LineTransport,
+        loop_end: CancellationToken,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            peer,
+            process,
+            routes,
+            stderr,
+            started: now,
+            loop_end,
+            gone: CancellationToken::new(),
+            served: AtomicU64::new(0),
+            orderly: AtomicBool::new(false),
+            lines,
+            use_: Mutex::new(Use {
+                leases: 0,
+                closing: false,
+                last: now,
+            }),
+        }
+    }
+
+    /// Returns a lease, unless the connection is closing or gone.
+    pub fn lease(self: &Arc<Self>) -> Option<Lease> {
+        let mut use_ = self.lock();
+        if use_.closing || self.gone.is_cancelled() || self.peer.is_transport_closed() {
+            return None;
+        }
+        use_.leases += 1;
+        Some(Lease {
+            connection: Arc::clone(self),
+        })
+    }
+
+    /// Marks the connection as closing if nobody has used it for `idle`; else says when to look again.
+    pub fn close_if_idle(&self, idle: Duration) -> Result<(), Instant> {
+        let mut use_ = self.lock();
+        let now = Instant::now();
+        if use_.leases > 0 {
+            return Err(now + idle);
+        }
+        if now < use_.last + idle {
+            return Err(use_.last + idle);
+        }
+        use_.closing = true;
+        self.orderly.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Refuses further leases.
+    pub fn close(&self) {
+        self.lock().closing = true;
+        self.gone.cancel();
+    }
+
+    /// Returns what the server wrote that was no protocol.
+    pub fn report(&self) -> LineReport {
+        self.lines.report()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Use> {
+        self.use_.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut use_ = self.connection.lock();
+        use_.leases -= 1;
+        use_.last = Instant::now();
+    }
+}
+
+impl Lease {
+    /// Returns the connection.
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// Sends one request and waits for its answer within the limits.
+    pub async fn request(
+        &self,
+        request: ClientRequest,
+        limits: CallLimits,
+        attendance: &Attendance,
+    ) -> Result<ServerResult, CallEnd> {
+        let connection = &self.connection;
+        let sent = connection
+            .peer
+            .send_request_with_option(request, PeerRequestOptions::no_options());
+        let handle = tokio::select! {
+            sent = sent => sent.map_err(|_| CallEnd::NotSent)?,
+            () = connection.gone.cancelled() => return Err(CallEnd::NotSent),
+        };
+        let answer = self.wait(handle, limits, attendance).await?;
+        connection.served.fetch_add(1, Ordering::Relaxed);
+        Ok(answer)
+    }
+
+    async fn wait(
+        &self,
+        mut handle: RequestHandle<RoleClient>,
+        limits: CallLimits,
+        attendance: &Attendance,
+    ) -> Result<ServerResult, CallEnd> {
+        let mut route = self.connection.routes.watch(handle.progress_token.clone());
+        let mut silent_until = Instant::now() + limits.idle;
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut handle.rx => return match answer {
+                    Ok(Ok(result)) => Ok(result),
+                    Ok(Err(error)) => Err(failure(error)),
+                    Err(_) => Err(CallEnd::Lost),
+                },
+                () = attendance.cancel.cancelled() => {
+                    tell(handle, "the caller cancelled the call").await;
+                    return Err(CallEnd::Canceled);
+                }
+                () = sleep_until(limits.until) => {
+                    tell(handle, "the call reached its limit").await;
+                    return Err(CallEnd::TimedOut { limit: format!("call limit {} s", seconds(limits.total)) });
+                }
+                () = sleep_until(silent_until) => {
+                    tell(handle, "the call was silent for too long").await;
+                    return Err(CallEnd::TimedOut { limit: format!("limit of {} s without progress", seconds(limits.idle)) });
+                }
+                report = route.reports.recv() => if let Some(report) = report {
+                    silent_until = Instant::now() + limits.idle;
+                    attendance.progress.report(report);
+                },
+            }
+        }
+    }
+}
+
+/// Sends `notifications/cancelled` for this request only; others on the same server go on.
+async fn tell(handle: RequestHandle<RoleClient>, reason: &str) {
+    let told = timeout(CANCEL_LIMIT, handle.cancel(Some(reason.to_owned()))).await;
+    if !matches!(told, Ok(Ok(()))) {
+        tracing::debug!("the server could not be told about a cancellation");
+    }
+}
+
+fn failure(error: ServiceError) -> CallEnd {
+    match error {
+        ServiceError::McpError(error) => CallEnd::Failed(format!(
+            "the server answered with error {}: {}",
+            error.code.0, error.message
+        )),
+        // The line was not written whole, so that the server cannot have read it.
+        ServiceError::TransportSend(_) => CallEnd::NotSent,
+        ServiceError::TransportClosed => CallEnd::Lost,
+        ServiceError::Cancelled { .. } => CallEnd::Canceled,
+        other => CallEnd::Failed(other.to_string()),
+    }
+}
+
+fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1000.0).round() / 1000.0
+}

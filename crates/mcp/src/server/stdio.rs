@@ -1,0 +1,286 @@
+//! A server over standard streams as a source of tools.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use data_encoding::HEXLOWER;
+use pentad_model::tool::{RESERVED_SOURCES, is_source_name};
+use pentad_model::{Refusal, RefusalKind, ThreadId, ToolDocument};
+use pentad_program::{
+    Diagnostic, Readiness, Severity, SourceStatus, ToolCall, ToolFailure, ToolOutput, ToolSource,
+};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::config::{ServerConfig, Share};
+use super::core::{Core, ServerRuntime};
+use super::instance::Instance;
+
+/// Processes of one server at a time, where threads or folders have their own.
+const MAX_INSTANCES: usize = 16;
+
+/// Why a server entry cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServerError {
+    /// The name is not one that a source can have.
+    #[error(
+        "'{0}' cannot name a server: expected [a-z0-9][a-z0-9_-]{{0,31}} and none of builtin, recipes, project, library, catalog"
+    )]
+    Name(String),
+    /// There is nothing to start.
+    #[error("server '{0}' has no command; set command in [servers.{0}]")]
+    NoCommand(String),
+}
+
+/// Whose process a call uses.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Slot {
+    Home,
+    Workspace(PathBuf),
+    Thread(ThreadId),
+}
+
+/// A configured server: searchable from its manifest, started by its first call, stopped when idle.
+pub struct StdioServer {
+    pub(super) core: Arc<Core>,
+    instances: Mutex<HashMap<Slot, Arc<Instance>>>,
+    pub(super) permits: Semaphore,
+}
+
+impl StdioServer {
+    /// Creates the source. Nothing is started; the manifest of an earlier run is read if there is one.
+    ///
+    /// # Errors
+    /// Refuses names that no source can have, and an empty command.
+    pub fn new(config: ServerConfig, runtime: ServerRuntime) -> Result<Self, ServerError> {
+        if !is_source_name(&config.name) || RESERVED_SOURCES.contains(&config.name.as_str()) {
+            return Err(ServerError::Name(config.name));
+        }
+        if config.command.trim().is_empty() {
+            return Err(ServerError::NoCommand(config.name));
+        }
+        let permits = Semaphore::new(
+            config
+                .limits
+                .max_concurrent_calls
+                .clamp(1, Semaphore::MAX_PERMITS),
+        );
+        Ok(Self {
+            core: Arc::new(Core::new(config, runtime)),
+            instances: Mutex::default(),
+            permits,
+        })
+    }
+
+    /// Returns the launch fingerprint: what a person approves when they approve this server.
+    #[must_use]
+    pub fn fingerprint(&self) -> &str {
+        &self.core.fingerprint
+    }
+
+    /// Lets a server that was disabled or backs off be tried again; a person asked.
+    pub fn enable(&self) {
+        for instance in self.all() {
+            instance.enable();
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Instance>> {
+        self.instances
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .map(Arc::clone)
+            .collect()
+    }
+
+    fn instance(&self, slot: Slot, cwd: PathBuf) -> Result<Arc<Instance>, Refusal> {
+        let mut instances = self.instances.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(instance) = instances.get(&slot) {
+            return Ok(Arc::clone(instance));
+        }
+        if instances.len() >= MAX_INSTANCES {
+            instances.retain(|_, instance| !instance.is_stopped());
+        }
+        if instances.len() >= MAX_INSTANCES {
+            let text = format!(
+                "server '{}' already runs {MAX_INSTANCES} times, once a thread or folder.",
+                self.core.config.name
+            );
+            return Err(Refusal::new(RefusalKind::TooMany, &self.core.config.name, text)
+                .next_step("repeat the call when another thread has ended, or set share = \"home\""));
+        }
+        let cwd = self.core.config.cwd.clone().unwrap_or(cwd);
+        let instance = Instance::new(Arc::clone(&self.core), cwd);
+        instances.insert(slot, Arc::clone(&instance));
+        Ok(instance)
+    }
+
+    /// Returns the process slot that a thread working in `folder` uses.
+    pub(super) fn instance_for(&self, thread: ThreadId, folder: &Path) -> Result<Arc<Instance>, Refusal> {
+        match self.core.config.share {
+            Share::Home => self.instance(Slot::Home, self.core.runtime.home_dir.clone()),
+            Share::Workspace => self.instance(Slot::Workspace(folder.to_owned()), folder.to_owned()),
+            Share::Thread => self.instance(Slot::Thread(thread), folder.to_owned()),
+        }
+    }
+
+    /// Refuses a document that is no longer what the server offers: what was judged is what must run.
+    pub(super) fn check(&self, judged: &ToolDocument) -> Result<(), Refusal> {
+        let address = judged.tool.address();
+        match self.core.document(&judged.tool.name) {
+            Some(present) if same(&present, judged) => Ok(()),
+            Some(_) => Err(Refusal::new(
+                RefusalKind::Conflict,
+                judged.tool.to_string(),
+                format!("The server has changed the contract of {}.", judged.tool),
+            )
+            .next_step(format!("read {address}, then call it again"))),
+            None => Err(Refusal::new(
+                RefusalKind::NotFound,
+                judged.tool.to_string(),
+                format!("The server offers {} no longer.", judged.tool),
+            )
+            .next_step("read ~/tools/ lists what there is")),
+        }
+    }
+}
+
+fn same(present: &ToolDocument, judged: &ToolDocument) -> bool {
+    std::ptr::eq(present, judged)
+        || present == judged
+        || matches!((present.cid(), judged.cid()), (Ok(present), Ok(judged)) if present == judged)
+}
+
+#[async_trait]
+impl ToolSource for StdioServer {
+    fn name(&self) -> &str {
+        &self.core.config.name
+    }
+
+    fn documents(&self) -> Arc<[Arc<ToolDocument>]> {
+        self.core.documents()
+    }
+
+    fn generation(&self) -> u64 {
+        self.core.generation()
+    }
+
+    fn status(&self) -> SourceStatus {
+        let mut diagnostics = Vec::new();
+        let mut best: Option<Readiness> = None;
+        for instance in self.all() {
+            let (readiness, error) = instance.readiness();
+            if let Some(error) = error {
+                // What is over is worth knowing, no more.
+                let severity = match readiness {
+                    Readiness::Ready => Severity::Info,
+                    _ => Severity::Warning,
+                };
+                diagnostics.push(self.diagnostic(severity, error));
+            }
+            if let Some(connection) = instance.live() {
+                let report = connection.report();
+                if let Some(first) = report.samples.first() {
+                    let text = format!(
+                        "{} lines of its stdout are no protocol and were skipped; the first is: {first}",
+                        report.skipped
+                    );
+                    diagnostics.push(self.diagnostic(Severity::Warning, text));
+                }
+                let tail = connection.stderr.shown();
+                if !tail.is_empty() {
+                    diagnostics
+                        .push(self.diagnostic(Severity::Info, format!("its stderr ends with:\n{tail}")));
+                }
+            }
+            if best.as_ref().is_none_or(|best| rank(&readiness) < rank(best)) {
+                best = Some(readiness);
+            }
+        }
+        let manifest = self.core.manifest();
+        if let Some(manifest) = &manifest {
+            diagnostics.extend(
+                manifest
+                    .dropped
+                    .iter()
+                    .map(|text| self.diagnostic(Severity::Warning, text.clone())),
+            );
+        }
+        let resting = if manifest.is_some() {
+            Readiness::Indexed
+        } else {
+            Readiness::Configured
+        };
+        SourceStatus {
+            source: self.core.config.name.clone(),
+            readiness: best.unwrap_or(resting),
+            tools: self.core.documents().len(),
+            diagnostics,
+        }
+    }
+
+    fn closure_hash(&self, document: &ToolDocument) -> String {
+        let mut hash = Sha256::new();
+        match document.cid() {
+            Ok(cid) => hash.update(cid),
+            // A definition without a canonical form is bound to its text.
+            Err(_) => hash.update(serde_json::to_vec(document).unwrap_or_default()),
+        }
+        hash.update(b"\n");
+        hash.update(&self.core.fingerprint);
+        HEXLOWER.encode(&hash.finalize())
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
+        self.call_tool(call).await
+    }
+
+    async fn refresh(&self) {
+        if self.core.manifest().is_some() {
+            return;
+        }
+        let home = self.core.runtime.home_dir.clone();
+        let Ok(instance) = self.instance(Slot::Home, home) else {
+            return;
+        };
+        if let Err(refusal) = instance.lease().await {
+            tracing::debug!(server = %self.core.config.name, %refusal, "a server could not be asked for its tools");
+        }
+    }
+
+    async fn shutdown(&self, limit: Duration) {
+        self.core.shutdown.cancel();
+        self.core.tasks.close();
+        if timeout(limit, self.core.tasks.wait()).await.is_err() {
+            tracing::warn!(server = %self.core.config.name, "a server has not ended within the limit of the shutdown");
+        }
+    }
+}
+
+impl StdioServer {
+    fn diagnostic(&self, severity: Severity, message: String) -> Diagnostic {
+        Diagnostic {
+            severity,
+            subject: self.core.config.name.clone(),
+            message: self.core.mask().apply(message),
+            next: None,
+        }
+    }
+}
+
+/// The state worth showing first, of several processes.
+const fn rank(readiness: &Readiness) -> u8 {
+    match readiness {
+        Readiness::Ready => 0,
+        Readiness::Starting { .. } => 1,
+        Readiness::Indexed => 2,
+        Readiness::Configured => 3,
+        Readiness::BackingOff { .. } => 4,
+        Readiness::Disabled { .. } => 5,
+    }
+}

@@ -1,0 +1,135 @@
+//! Watching one live connection: its end, its idleness, its changed list of tools.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter};
+use rmcp::service::Peer;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::connection::Connection;
+use super::core::Core;
+use super::instance::Instance;
+use super::listing::list_tools;
+use super::manifest::Manifest;
+use super::routes::Routes;
+use super::start::{Started, end_process};
+
+/// Several changes within this time are one.
+const SETTLE: Duration = Duration::from_millis(50);
+/// How long a changed list may take to be read.
+const REFRESH_LIMIT: Duration = Duration::from_secs(30);
+/// How long the service loop may take to end.
+const LOOP_LIMIT: Duration = Duration::from_secs(3);
+
+/// Keeps watch until the connection has ended, then makes sure that the process is gone.
+pub async fn supervise(instance: Arc<Instance>, started: Started) {
+    let Started { connection, running } = started;
+    let core = Arc::clone(&instance.core);
+    let idle = core.config.limits.idle_timeout;
+    let mut look_again = Instant::now() + idle;
+    let looping = running.waiting();
+    tokio::pin!(looping);
+    let listening = listen(&connection.peer, &connection.routes);
+    tokio::pin!(listening);
+    let mut loop_ended = false;
+    let how = loop {
+        tokio::select! {
+            _ = &mut looping => {
+                loop_ended = true;
+                break None;
+            }
+            how = connection.process.wait() => break Some(how),
+            () = connection.gone.cancelled() => break None,
+            () = core.shutdown.cancelled() => {
+                connection.orderly.store(true, Ordering::Relaxed);
+                break None;
+            }
+            () = sleep_until(look_again) => match connection.close_if_idle(idle) {
+                Ok(()) => break None,
+                Err(later) => look_again = later,
+            },
+            () = connection.routes.list_changed.notified() => refresh(&core, &connection).await,
+            () = &mut listening => {}
+        }
+    };
+    connection.close();
+    instance.ended(&connection);
+    connection.loop_end.cancel();
+    end_process(&*connection.process, &connection.lines).await;
+    if !loop_ended && timeout(LOOP_LIMIT, &mut looping).await.is_err() {
+        tracing::warn!(server = %core.config.name, "the connection of a server has not ended within its limit");
+    }
+    if !connection.orderly.load(Ordering::Relaxed) {
+        instance.explain(&explanation(&core, &connection, how).await);
+    }
+}
+
+async fn explanation(core: &Core, connection: &Connection, how: Option<String>) -> String {
+    let how = match how {
+        Some(how) => how,
+        None => timeout(Duration::from_millis(200), connection.process.wait())
+            .await
+            .unwrap_or_else(|_| "its connection closed".to_owned()),
+    };
+    let mut text = format!("server '{}' ended: {how}", core.config.name);
+    if connection.report().flooded {
+        text.push_str("; it wrote too much to stdout that is no protocol");
+    }
+    let tail = connection.stderr.shown();
+    if !tail.is_empty() {
+        text.push_str("; its stderr ends with:\n");
+        text.push_str(&tail);
+    }
+    text
+}
+
+/// Reads the list again; what cannot be read leaves the old one in place.
+async fn refresh(core: &Core, connection: &Connection) {
+    sleep(SETTLE).await;
+    let listed = timeout(REFRESH_LIMIT, list_tools(&connection.peer)).await;
+    match (listed, core.manifest()) {
+        (Ok(Ok(listing)), Some(old)) => {
+            let mut manifest = Manifest::clone(&old);
+            manifest.tools = listing.tools;
+            manifest.dropped = listing.dropped;
+            core.publish(manifest).await;
+        }
+        (Ok(Err(error)), _) => {
+            tracing::warn!(server = %core.config.name, %error, "a changed list of tools could not be read");
+        }
+        (Ok(Ok(_)), None) => {}
+        (Err(_), _) => {
+            tracing::warn!(server = %core.config.name, "a changed list of tools was not read in time")
+        }
+    }
+}
+
+/// In the stateless revision changes are told only to who asks for them. Never returns.
+async fn listen(peer: &Peer<RoleClient>, routes: &Routes) {
+    let info = peer.peer_info();
+    let wanted = info.is_some_and(|info| {
+        info.protocol_version >= ProtocolVersion::V_2026_07_28
+            && info
+                .capabilities
+                .tools
+                .as_ref()
+                .is_some_and(|tools| tools.list_changed == Some(true))
+    });
+    if wanted {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        match peer.listen(filter).await {
+            Ok(mut subscription) => {
+                while let Ok(Some(notification)) = subscription.next().await {
+                    if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
+                        routes.list_changed.notify_one();
+                    }
+                }
+            }
+            Err(error) => tracing::debug!(%error, "the server does not tell about changes"),
+        }
+    }
+    std::future::pending().await
+}

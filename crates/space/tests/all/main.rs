@@ -1,0 +1,10 @@
+//! The address families from the outside, over a journal in memory.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod files;
+mod hostile;
+mod journal;
+mod memory;
+mod pages;
+mod ssrf;
+mod support;

@@ -183,7 +183,8 @@ impl Attachments for Kept {
         name: Option<String>,
         mime: Option<String>,
     ) -> Result<Attachment, Refusal> {
-        pentad_space::attach_file(&*self.store, file, name.as_deref(), mime.as_deref(), self.cap, Timestamp::now()).await
+        let _ = mime; // the content decides, as it does everywhere else
+        pentad_space::attach_file(&*self.store, file, name.as_deref(), self.cap, Timestamp::now()).await
     }
 }
 

@@ -48,7 +48,7 @@ pub async fn attach_bytes(
         .map_err(|error| from_store(&subject, &error))
 }
 
-/// Attaches a file that a person named: a regular file of at most `cap` bytes.
+/// Attaches a file that a person named: a regular file of at most `cap` bytes, under its own name or `name`.
 ///
 /// The file is read once into memory, so that what is hashed is what is stored even while someone writes to it.
 ///
@@ -57,10 +57,12 @@ pub async fn attach_bytes(
 pub async fn attach_file(
     store: &dyn Store,
     path: &Path,
+    name: Option<&str>,
     cap: u64,
     now: Timestamp,
 ) -> Result<Attachment, Refusal> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let own = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = name.map(str::to_owned).or(own);
     let owned = path.to_path_buf();
     let bytes = blocking(move || read_regular(&owned, cap)).await?;
     attach_bytes(store, bytes, name.as_deref(), cap, now).await

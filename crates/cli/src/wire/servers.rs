@@ -127,7 +127,7 @@ fn runtime(
         .collect();
     let depth = std::env::var(DEPTH_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     Ok(ServerRuntime {
-        launcher: Arc::new(pentad_mcp::ProcessLauncher::new(Arc::clone(spawner))),
+        launcher: Arc::new(pentad_mcp::SpawnerLauncher::new(Arc::clone(spawner))),
         cache_dir: home.cache(),
         env,
         env_key: super::key::home_key(home)?,

@@ -13,9 +13,9 @@ Examples:
   pentad register transcribe \"whisper {file:path} --lang {lang=en}\"
   pentad call transcribe file=talk.mp3
   pentad read ~/memory/
-  pentad connect github --env GITHUB_TOKEN='${secret:github}' -- npx -y @modelcontextprotocol/server-github
+  pentad connect github --env GITHUB_TOKEN='${secret:github}' -- github-mcp-server stdio
 
-Addresses: ~/memory/… ~/tools/… ~/self thread: run: activity: approval: attachment: file: https://… mcp:
+Addresses: ~/memory/… ~/tools/… ~/self thread: run: activity: approval: attachment: file: https://…
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused, 4 waiting for an approval.";
 
 /// Five verbs instead of fifty tools: read, write, call, delegate, plan.
@@ -62,7 +62,7 @@ pub struct Globals {
     /// The folder to work in [default: this one, unless it is / or the home directory]
     #[arg(long, global = true, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// When to use colours
+    /// When to use colours: auto, always or never
     #[arg(
         long,
         global = true,

@@ -39,7 +39,9 @@ const CLIENT_CONFIGS: &[&str] = &[
     ".aws/amazonq",
     ".factory",
     ".augment",
-    ".pi",
+    ".pi/agent/auth.json",
+    ".pi/agent/models.json",
+    ".pi/agent/settings.json",
     ".aider.conf.yml",
     ".config/io.datasette.llm",
 ];

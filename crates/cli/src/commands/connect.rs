@@ -32,7 +32,7 @@ pub enum Sharing {
 /// Connect an MCP server
 ///
 /// The server is started with the first call of one of its tools. Its tools are found by search, they never grow the
-/// payload of a client. Values that are secret belong into the secret store: --env NAME='${secret:NAME}'.
+/// payload of a client. --cwd is the server's working directory. Values that are secret belong into the secret store: --env NAME='${secret:NAME}'.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group(clap::ArgGroup::new("launch").required(true).args(["url", "command"])))]
@@ -48,9 +48,6 @@ pub struct Args {
     /// An environment variable of the server
     #[arg(long, value_name = "NAME=VALUE", requires = "command")]
     pub env: Vec<String>,
-    /// The server's working directory
-    #[arg(long = "server-cwd", value_name = "DIR", requires = "command")]
-    pub server_cwd: Option<String>,
     /// Who shares one process
     #[arg(long, value_name = "WHO")]
     pub share: Option<Sharing>,
@@ -71,7 +68,11 @@ impl Args {
         let home = prepared_home(globals)?;
         let name = self.name.clone();
         let replace = self.replace;
-        let server = self.server()?;
+        let mut server = self.server()?;
+        if let (Some(cwd), NewLaunch::Command { .. }) = (&globals.cwd, &server.launch) {
+            let cwd = std::path::absolute(cwd)?;
+            server.cwd = Some(cwd.to_string_lossy().into_owned());
+        }
         let notes = secret_notes(&server);
         add_server(&home, &name, &server, replace)?;
         if terminal.json {
@@ -118,7 +119,7 @@ impl Args {
         Ok(NewServer {
             launch,
             env,
-            cwd: self.server_cwd,
+            cwd: None,
             share: self.share.map(|share| match share {
                 Sharing::Home => Share::Home,
                 Sharing::Workspace => Share::Workspace,

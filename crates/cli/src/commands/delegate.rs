@@ -176,7 +176,9 @@ mod tests {
             panic!("not a delegate")
         };
         let arguments = args.arguments().unwrap();
-        insta::assert_snapshot!(serde_json::to_string(&arguments).unwrap(), @"");
+        insta::assert_snapshot!(serde_json::to_string(&arguments).unwrap(), @r#"
+        {"brief":"find it","title":"t","agentId":"ada","tools":["a","b/"],"output":{"type":"object"},"await":false,"budget":{"wallSeconds":1200.0,"tokens":5,"costUsd":0.5,"children":2,"depth":1}}
+        "#);
         Request::parse(Verb::Delegate, &Value::Object(arguments)).unwrap();
         assert!(Cli::try_parse_from(["pentad", "delegate"]).is_err());
         assert!(Cli::try_parse_from(["pentad", "delegate", "--brief", "a", "--recipe", "b"]).is_err());

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use pentad_keeper::remove_server;
+use pentad_keeper::{Config, remove_server};
 
 use crate::args::Globals;
 use crate::render::Rendered;
@@ -32,10 +32,12 @@ impl Args {
             (false, true) => Rendered::data(format!("Disconnected {name}.\n"), code),
             (false, false) => {
                 let file = home.config_file();
-                let text = format!(
-                    "error: {} has no server '{name}'\nNext: pentad doctor names the servers it has trouble with; look into the file for the others\n",
-                    file.display()
-                );
+                let names: Vec<String> = Config::load(&home)?.servers.into_keys().collect();
+                let next = match names.is_empty() {
+                    true => "it has no servers at all; pentad connect adds one".to_owned(),
+                    false => format!("name one of {}", names.join(", ")),
+                };
+                let text = format!("error: {} has no server '{name}'\nNext: {next}\n", file.display());
                 Rendered::notice(text, code)
             }
         };

@@ -56,7 +56,16 @@ fn data_goes_to_stdout_and_the_rest_to_stderr() {
         total_lines: 99,
         address: "run:abc/output".to_owned(),
     });
-    insta::assert_snapshot!(shown(&result, &pipe()), @"");
+    insta::assert_snapshot!(shown(&result, &pipe()), @r"
+    --- stdout
+    hello
+    world
+    [image image/png] attachment:bafy
+    [A page] mcp:x/y
+    --- stderr
+    11 of 5000 bytes (99 lines) are shown. The rest: pentad read 'run:abc/output' --bytes 11-
+    --- 0
+    ");
 }
 
 #[test]
@@ -66,8 +75,22 @@ fn a_refusal_shows_what_is_supported_and_the_next_step() {
         .next_step("did you mean 'lines'?");
     let mut result = outcome(Status::Refused, &refusal.to_text());
     result.refusal = Some(refusal);
-    insta::assert_snapshot!(shown(&result, &pipe()), @"");
-    insta::assert_snapshot!(shown(&result, &watched()).replace('\u{1b}', "ESC"), @"");
+    insta::assert_snapshot!(shown(&result, &pipe()), @r"
+    --- stdout
+    --- stderr
+    refused: ~/self has no read option 'x'.
+    Supported: lines, bytes
+    Next: did you mean 'lines'?
+    --- 3
+    ");
+    insta::assert_snapshot!(shown(&result, &watched()).replace('\u{1b}', "ESC"), @r"
+    --- stdout
+    --- stderr
+    ESC[1;33mrefusedESC[0m: ~/self has no read option 'x'.
+    Supported: lines, bytes
+    ESC[36mNext:ESC[0m did you mean 'lines'?
+    --- 3
+    ");
 }
 
 #[test]
@@ -80,20 +103,39 @@ fn waiting_names_the_command_that_grants() {
     .next_step("read approval:01abcdefgh shows the question");
     let mut result = outcome(Status::Waiting, &refusal.to_text());
     result.refusal = Some(refusal);
-    insta::assert_snapshot!(shown(&result, &pipe()), @"");
+    insta::assert_snapshot!(shown(&result, &pipe()), @r"
+    --- stdout
+    --- stderr
+    waiting: A person must approve call:github/x.
+    Next: read approval:01abcdefgh shows the question
+    Next: pentad approvals grant 01abcdefgh, then repeat the command
+    --- 4
+    ");
 }
 
 #[test]
 fn what_a_failed_tool_printed_stays_on_stdout() {
     let mut result = outcome(Status::Failed, "partial output");
     result.run = Some(RunId(Id::from_bytes([3; 16])));
-    insta::assert_snapshot!(shown(&result, &pipe()), @"");
+    insta::assert_snapshot!(shown(&result, &pipe()), @r"
+    --- stdout
+    partial output
+    --- stderr
+    failed: pentad read run:0c1g60r30c1g60r30c1g60r30c/journal shows what happened
+    --- 1
+    ");
     result.refusal = Some(Refusal::new(
         RefusalKind::Timeout,
         "x",
         "The call limit of 60 s was reached.",
     ));
-    insta::assert_snapshot!(shown(&result, &pipe()), @"");
+    insta::assert_snapshot!(shown(&result, &pipe()), @r"
+    --- stdout
+    partial output
+    --- stderr
+    failed: The call limit of 60 s was reached.
+    --- 1
+    ");
 }
 
 #[test]

@@ -374,8 +374,18 @@ pub struct EventStream {
 impl EventStream {
     /// Reads until `wanted` has been received; tells whether it was before the end.
     pub async fn until(&mut self, wanted: &str) -> bool {
-        let mut buffer = [0; 4096];
-        while !self.text.contains(wanted) {
+        let mut buffer = vec![0; 65536];
+        let mut searched = 0;
+        while !self
+            .text
+            .get(searched..)
+            .is_some_and(|rest| rest.contains(wanted))
+        {
+            let back = self.text.len().saturating_sub(wanted.len());
+            searched = (0..=back)
+                .rev()
+                .find(|at| self.text.is_char_boundary(*at))
+                .unwrap_or(0);
             match self.stream.read(&mut buffer).await {
                 Ok(0) | Err(_) => return false,
                 Ok(n) => self.text.push_str(&String::from_utf8_lossy(&buffer[..n])),

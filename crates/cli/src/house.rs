@@ -12,7 +12,7 @@ use pentad_mcp::{FaceLimits, FaceOptions, LazyVerbs};
 use pentad_model::approval::Approval;
 use pentad_model::invocation::{ThreadChoice, Workspace};
 use pentad_model::{Id, IdEnding, Invocation, Name, Refusal, RefusalKind, Timestamp, Verb};
-use pentad_program::{Attachment, Readiness, Severity, Store, ToolAuthor, Verbs};
+use pentad_program::{Attachment, Readiness, Severity, Store, Verbs};
 use pentad_web::Attachments;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
@@ -59,8 +59,6 @@ pub struct House {
     pub verbs: Arc<dyn Verbs>,
     /// The journal.
     pub store: Arc<dyn Store>,
-    /// Writes tool files.
-    pub author: Arc<dyn ToolAuthor>,
     /// Knows tools.
     pub contracts: Arc<dyn Contracts>,
     /// Takes attachments.
@@ -103,9 +101,11 @@ impl House {
         let store: Arc<dyn Store> = Arc::clone(&opened.journal) as _;
         Ok(Self {
             verbs: Arc::new(opened.verbs.clone()),
-            author: Arc::clone(&opened.recipes) as _,
             contracts: Arc::new(opened.contracts()),
-            attachments: Arc::new(Kept { store: Arc::clone(&store), cap: config.limits.attachment_bytes }),
+            attachments: Arc::new(Kept {
+                store: Arc::clone(&store),
+                cap: config.limits.attachment_bytes,
+            }),
             store,
             calling,
             agent: globals.agent.clone(),
@@ -122,7 +122,12 @@ impl House {
     /// # Errors
     /// Refuses unknown and answered approvals, and callers that are no person.
     pub async fn answer(&self, id: &IdEnding, decision: Decision) -> Result<Approval, Refusal> {
-        self.opened.verbs.0.gate().answer(id, decision, &self.calling.actor).await
+        self.opened
+            .verbs
+            .0
+            .gate()
+            .answer(id, decision, &self.calling.actor)
+            .await
     }
 
     /// Ends what was started, in order and within limits.
@@ -193,8 +198,20 @@ fn workspace(globals: &Globals, home: &Home, config: &Config) -> anyhow::Result<
     let agent = globals.agent.clone().unwrap_or_else(Name::main);
     let cwd = std::env::current_dir().ok();
     let home_dir = std::env::home_dir();
-    let trusted = |project: &Path| config.projects.get(project).is_some_and(|p| p.trusted_hash.is_some());
-    Ok(discover_workspace(home, &agent, globals.cwd.as_deref(), cwd.as_deref(), home_dir.as_deref(), trusted)?)
+    let trusted = |project: &Path| {
+        config
+            .projects
+            .get(project)
+            .is_some_and(|p| p.trusted_hash.is_some())
+    };
+    Ok(discover_workspace(
+        home,
+        &agent,
+        globals.cwd.as_deref(),
+        cwd.as_deref(),
+        home_dir.as_deref(),
+        trusted,
+    )?)
 }
 
 /// Serves MCP on standard input and output until the client goes away.
@@ -246,7 +263,10 @@ fn lazy_verbs(home: &Home, opened: &Arc<OnceCell<Opened>>) -> LazyVerbs {
                 let config = Config::load(&home)?;
                 wire::open(&home, &config, Lifetime::Long).await
             };
-            let house = cell.get_or_try_init(open).await.map_err(|error| unusable(&home, &error))?;
+            let house = cell
+                .get_or_try_init(open)
+                .await
+                .map_err(|error| unusable(&home, &error))?;
             Ok(Arc::new(house.verbs.clone()) as Arc<dyn Verbs>)
         })
     })
@@ -254,14 +274,19 @@ fn lazy_verbs(home: &Home, opened: &Arc<OnceCell<Opened>>) -> LazyVerbs {
 
 fn unusable(home: &Home, error: &anyhow::Error) -> Refusal {
     let message = format!("The home {} cannot be used: {error:#}", home.path().display());
-    Refusal::new(RefusalKind::Unavailable, home.path().display().to_string(), message)
-        .next_step("a person runs pentad doctor, which says what is wrong and what to do")
+    Refusal::new(
+        RefusalKind::Unavailable,
+        home.path().display().to_string(),
+        message,
+    )
+    .next_step("a person runs pentad doctor, which says what is wrong and what to do")
 }
 
 /// Cancels `shutdown` when the process is asked to end, or its terminal hangs up.
 pub async fn end_on_signal(shutdown: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) else {
+    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    else {
         return;
     };
     tokio::select! {
@@ -290,7 +315,12 @@ pub async fn further_findings(globals: &Globals) -> Vec<Finding> {
     for status in house.opened.catalog.statuses() {
         if let Readiness::Disabled { error } | Readiness::BackingOff { error, .. } = &status.readiness {
             let next = format!("repair it in config.toml, or pentad disconnect {}", status.source);
-            found.push(finding(Severity::Error, &status.source, error.clone(), Some(next)));
+            found.push(finding(
+                Severity::Error,
+                &status.source,
+                error.clone(),
+                Some(next),
+            ));
         }
         for d in status.diagnostics {
             let subject = format!("{}: {}", status.source, d.subject);

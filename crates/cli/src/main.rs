@@ -7,6 +7,7 @@ mod failure;
 mod house;
 mod input_arg;
 mod invoke;
+mod logging;
 mod render;
 mod shell;
 mod terminal;
@@ -22,7 +23,10 @@ use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
     // The spawner must exist before any thread does, and needs nothing of what follows.
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == wire::SPAWNER_ARGUMENT) {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == wire::SPAWNER_ARGUMENT)
+    {
         return pentad_process::spawner_main();
     }
     let cli = match Cli::try_parse() {
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
         }
     };
     let terminal = Terminal::detect(&cli.globals);
+    logging::start(&terminal);
     match commands::run(cli, &terminal) {
         Ok(code) => code,
         Err(error) => failure::report(&error, &terminal),

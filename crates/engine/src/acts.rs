@@ -7,8 +7,8 @@ use std::time::Duration;
 use pentad_catalog::gate::{Act, Reach, Verdict, input_hash};
 use pentad_model::grant::{Grant, GrantVerb};
 use pentad_model::{Address, GrantSet, Refusal, RefusalKind};
-use serde_json::Map;
 use pentad_space::Scene;
+use serde_json::Map;
 use serde_json::{Value, json};
 
 use crate::Engine;
@@ -86,7 +86,9 @@ impl Engine {
                     return Err(refusal);
                 }
             }
-            Access::Read(_) | Access::Write(_) => drop(self.parts.gate.judge(&act, &context.authority).await?),
+            Access::Read(_) | Access::Write(_) => {
+                drop(self.parts.gate.judge(&act, &context.authority).await?)
+            }
         }
         Ok(scene(context, verb, path))
     }
@@ -131,8 +133,8 @@ fn file_roots(grants: &GrantSet, verb: GrantVerb) -> Vec<PathBuf> {
 /// What a person reads before approving.
 fn question(verb: GrantVerb, target: &str, content: Option<&Map<String, Value>>) -> String {
     let act = Grant::act(verb, target);
-    let shown =
-        content.map(|c| pentad_model::text::excerpt(&pentad_model::text::visible(&json!(c).to_string()), 2000));
+    let shown = content
+        .map(|c| pentad_model::text::excerpt(&pentad_model::text::visible(&json!(c).to_string()), 2000));
     shown.map_or_else(|| act.to_string(), |shown| format!("{act}\n{shown}"))
 }
 
@@ -168,9 +170,10 @@ fn scene(context: &Context, verb: GrantVerb, path: Option<PathBuf>) -> Scene {
     }
 }
 
-
 /// Returns the hash of what would be written; an approval is bound to it.
 pub(crate) fn hash_of(content: Option<&Map<String, Value>>) -> Result<String, Refusal> {
-    let Some(content) = content else { return Ok(String::new()) };
+    let Some(content) = content else {
+        return Ok(String::new());
+    };
     input_hash(content).map_err(|e| Refusal::new(RefusalKind::BadRequest, "input", format!("{e}.")))
 }

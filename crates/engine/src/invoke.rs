@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pentad_catalog::Authority;
 use pentad_model::invocation::Workspace;
 use pentad_model::outcome::Product;
 use pentad_model::select::Selection;
 use pentad_model::thread::Thread;
 use pentad_model::verb::{Format, Request};
 use pentad_model::{
-    Actor, CallId, Id, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, ThreadId,
-    Timestamp, Verb,
+    Actor, CallId, Id, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, ThreadId, Timestamp,
+    Verb,
 };
-use pentad_catalog::Authority;
 use pentad_program::{Attendance, StoreError};
 
 use crate::{Engine, verbs, view};
@@ -165,7 +165,10 @@ impl Engine {
             _ => None,
         };
         let standing = settings.map(|s| s.grants.clone()).unwrap_or_default();
-        let mut authority = Authority { standing, ..Authority::everything() };
+        let mut authority = Authority {
+            standing,
+            ..Authority::everything()
+        };
         if let Some(run) = invocation.run {
             let run = self.parts.store.run(run).await.map_err(|e| store_refusal(&e))?;
             authority = authority.child(Some(&run.grants));

@@ -1,9 +1,9 @@
 //! What a caller sees of a result: bounded, head and tail, with the address that reads the rest.
 
+use pentad_model::Refusal;
 use pentad_model::outcome::{Omitted, Product};
 use pentad_model::select::Selection;
 use pentad_model::text::{prefix, suffix};
-use pentad_model::Refusal;
 use pentad_space::{SelectLimits, select};
 
 /// Contracts have a limit of their own: a schema that is cut is worse than none.

@@ -55,7 +55,11 @@ async fn an_approval_is_void_when_the_tool_changed() {
 
     bench.tools.version.store(1, std::sync::atomic::Ordering::SeqCst);
     let changed = bench.act(CLIENT, Verb::Call, call.clone()).await;
-    assert!(changed.text.starts_with("Not called yet"), "a changed tool is unseen: {}", changed.text);
+    assert!(
+        changed.text.starts_with("Not called yet"),
+        "a changed tool is unseen: {}",
+        changed.text
+    );
     let asked = bench.act(CLIENT, Verb::Call, call).await;
     assert_eq!(asked.status, Status::Waiting);
     assert_eq!(bench.tools.count(), 1);
@@ -67,8 +71,17 @@ async fn a_trusted_read_only_tool_runs_at_first_touch_unless_strict() {
     let lenient = bench();
     assert_eq!(lenient.act(CLIENT, Verb::Call, call.clone()).await.text, "did x");
 
-    let strict = bench_with(Setup { strict_touch: true, ..Setup::default() });
-    assert!(strict.act(CLIENT, Verb::Call, call.clone()).await.text.starts_with("Not called yet"));
+    let strict = bench_with(Setup {
+        strict_touch: true,
+        ..Setup::default()
+    });
+    assert!(
+        strict
+            .act(CLIENT, Verb::Call, call.clone())
+            .await
+            .text
+            .starts_with("Not called yet")
+    );
     assert_eq!(strict.act(CLIENT, Verb::Call, call).await.text, "did x");
 }
 
@@ -78,7 +91,11 @@ async fn input_that_does_not_fit_brings_the_contract_to_a_model_and_a_refusal_to
     let call = json!({"tool": "look", "input": {"txt": "x"}});
     let model = bench.act(CLIENT, Verb::Call, call.clone()).await;
     assert_eq!(model.status, Status::Ok);
-    assert!(model.text.starts_with("Not called: the input does not fit"), "{}", model.text);
+    assert!(
+        model.text.starts_with("Not called: the input does not fit"),
+        "{}",
+        model.text
+    );
     let person = bench.act("user", Verb::Call, call).await;
     assert_eq!(person.status, Status::Refused);
     assert_eq!(person.refusal.unwrap().kind, RefusalKind::Invalid);
@@ -88,7 +105,13 @@ async fn input_that_does_not_fit_brings_the_contract_to_a_model_and_a_refusal_to
 #[tokio::test]
 async fn a_persons_valid_call_runs_and_promotes_nothing() {
     let bench = bench();
-    let outcome = bench.act("user", Verb::Call, json!({"tool": "change", "input": {"text": "x"}})).await;
+    let outcome = bench
+        .act(
+            "user",
+            Verb::Call,
+            json!({"tool": "change", "input": {"text": "x"}}),
+        )
+        .await;
     assert_eq!(outcome.text, "did x");
     assert!(bench.store.promoted(outcome.thread).await.unwrap().is_empty());
 }
@@ -96,7 +119,9 @@ async fn a_persons_valid_call_runs_and_promotes_nothing() {
 #[tokio::test]
 async fn n03_a_name_that_nobody_has_brings_the_nearest() {
     let bench = bench();
-    let outcome = bench.act(CLIENT, Verb::Call, json!({"tool": "lok", "input": {}})).await;
+    let outcome = bench
+        .act(CLIENT, Verb::Call, json!({"tool": "lok", "input": {}}))
+        .await;
     assert_eq!(outcome.status, Status::Refused);
     assert!(outcome.text.contains("fake/look"), "{}", outcome.text);
 }
@@ -106,25 +131,55 @@ async fn d06_every_invocation_is_called_and_returned_in_the_journal() {
     let bench = bench();
     let refused = bench.act(CLIENT, Verb::Read, json!({"address": "nowhere"})).await;
     assert_eq!(refused.status, Status::Refused);
-    let done = bench.act("user", Verb::Call, json!({"tool": "change", "input": {"text": "x"}})).await;
+    let done = bench
+        .act(
+            "user",
+            Verb::Call,
+            json!({"tool": "change", "input": {"text": "x"}}),
+        )
+        .await;
 
-    let kinds = |page: pentad_program::EventPage| {
-        page.events.iter().map(|e| e.body.kind()).collect::<Vec<_>>()
-    };
-    let first = bench.store.events(refused.thread, EventRange::After(0), 100).await.unwrap();
+    let kinds =
+        |page: pentad_program::EventPage| page.events.iter().map(|e| e.body.kind()).collect::<Vec<_>>();
+    let first = bench
+        .store
+        .events(refused.thread, EventRange::After(0), 100)
+        .await
+        .unwrap();
     assert_eq!(kinds(first), ["called", "returned"]);
-    let second = bench.store.events(done.thread, EventRange::After(0), 100).await.unwrap();
-    assert_eq!(kinds(second), ["called", "run_started", "intent", "run_status", "returned"]);
+    let second = bench
+        .store
+        .events(done.thread, EventRange::After(0), 100)
+        .await
+        .unwrap();
+    assert_eq!(
+        kinds(second),
+        ["called", "run_started", "intent", "run_status", "returned"]
+    );
     assert_eq!(bench.store.verify(done.thread).await.unwrap(), None);
 
-    let acted = ActivityFilter { actor: Some(Actor::User), limit: 100, ..ActivityFilter::default() };
-    assert!(bench.store.activity(acted).await.unwrap().iter().all(|e| e.caller.actor == Actor::User));
+    let acted = ActivityFilter {
+        actor: Some(Actor::User),
+        limit: 100,
+        ..ActivityFilter::default()
+    };
+    assert!(
+        bench
+            .store
+            .activity(acted)
+            .await
+            .unwrap()
+            .iter()
+            .all(|e| e.caller.actor == Actor::User)
+    );
 }
 
 #[tokio::test]
 async fn o05_a_long_result_is_cut_and_the_rest_is_readable_by_its_address() {
     let bench = bench();
-    let outcome = bench.act("user", Verb::Call, json!({"tool": "long", "input": {"text": ""}})).await;
+    let outcome = bench
+        .act("user", Verb::Call, json!({"tool": "long", "input": {"text": ""}}))
+        .await;
     assert!(outcome.omitted.is_none(), "a person's shell gets it whole");
     let mut invocation = bench.invocation("user", Verb::Call, json!({"tool": "long", "input": {"text": ""}}));
     invocation.view_bytes = Some(2048);
@@ -134,18 +189,41 @@ async fn o05_a_long_result_is_cut_and_the_rest_is_readable_by_its_address() {
     assert_eq!(omitted.total_lines, 20_000);
 
     let rest = bench
-        .act("user", Verb::Read, json!({"address": omitted.address, "options": {"lines": "10000-10001"}}))
+        .act(
+            "user",
+            Verb::Read,
+            json!({"address": omitted.address, "options": {"lines": "10000-10001"}}),
+        )
         .await;
     assert_eq!(rest.text.trim_end(), "line 10000\nline 10001");
-    let found = bench.act("user", Verb::Read, json!({"address": omitted.address, "options": {"grep": "line 1999[89]"}})).await;
-    assert!(found.text.contains("line 19998") && found.text.contains("line 19999"), "{}", found.text);
+    let found = bench
+        .act(
+            "user",
+            Verb::Read,
+            json!({"address": omitted.address, "options": {"grep": "line 1999[89]"}}),
+        )
+        .await;
+    assert!(
+        found.text.contains("line 19998") && found.text.contains("line 19999"),
+        "{}",
+        found.text
+    );
 }
 
 #[tokio::test]
 async fn a_failed_tool_is_a_failed_outcome_with_a_settled_run() {
     let bench = bench();
-    let outcome = bench.act("user", Verb::Call, json!({"tool": "fail", "input": {"text": "broken pipe"}})).await;
-    assert_eq!((outcome.status, outcome.text.as_str()), (Status::Failed, "broken pipe"));
+    let outcome = bench
+        .act(
+            "user",
+            Verb::Call,
+            json!({"tool": "fail", "input": {"text": "broken pipe"}}),
+        )
+        .await;
+    assert_eq!(
+        (outcome.status, outcome.text.as_str()),
+        (Status::Failed, "broken pipe")
+    );
     let run = bench.store.run(outcome.run.unwrap()).await.unwrap();
     assert_eq!(run.status, RunStatus::Failed);
     assert_eq!(run.error.unwrap().message, "broken pipe");
@@ -154,8 +232,16 @@ async fn a_failed_tool_is_a_failed_outcome_with_a_settled_run() {
 #[tokio::test]
 async fn an_image_is_an_attachment_and_a_part() {
     let bench = bench();
-    let outcome = bench.act("user", Verb::Call, json!({"tool": "picture", "input": {"text": ""}})).await;
-    let pentad_model::Part::Image { cid, mime, data } = &outcome.parts[0] else { panic!("no image") };
+    let outcome = bench
+        .act(
+            "user",
+            Verb::Call,
+            json!({"tool": "picture", "input": {"text": ""}}),
+        )
+        .await;
+    let pentad_model::Part::Image { cid, mime, data } = &outcome.parts[0] else {
+        panic!("no image")
+    };
     assert_eq!((mime.as_str(), data.as_deref()), ("image/png", Some("AQID")));
     assert_eq!(bench.store.attachment(cid).await.unwrap().bytes, 3);
 }
@@ -179,32 +265,58 @@ async fn canceling_a_call_settles_its_run_as_canceled() {
         bench.engine.invoke(invocation, attendance)
     );
     assert_eq!(outcome.status, Status::Failed);
-    assert_eq!(bench.store.run(outcome.run.unwrap()).await.unwrap().status, RunStatus::Canceled);
+    assert_eq!(
+        bench.store.run(outcome.run.unwrap()).await.unwrap().status,
+        RunStatus::Canceled
+    );
 }
 
 #[tokio::test]
 async fn delegate_runs_a_tool_as_a_child_awaited_or_detached() {
     let bench = bench();
     let awaited = bench
-        .act("user", Verb::Delegate, json!({"recipe": "change", "input": {"text": "x"}, "title": "T"}))
+        .act(
+            "user",
+            Verb::Delegate,
+            json!({"recipe": "change", "input": {"text": "x"}, "title": "T"}),
+        )
         .await;
     let value = awaited.value.unwrap();
-    assert_eq!((value["status"].as_str(), value["output"]["text"].as_str()), (Some("succeeded"), Some("did x")));
+    assert_eq!(
+        (value["status"].as_str(), value["output"]["text"].as_str()),
+        (Some("succeeded"), Some("did x"))
+    );
 
-    let detached =
-        bench.act("user", Verb::Delegate, json!({"recipe": "wait", "input": {"text": ""}, "await": false})).await;
+    let detached = bench
+        .act(
+            "user",
+            Verb::Delegate,
+            json!({"recipe": "wait", "input": {"text": ""}, "await": false}),
+        )
+        .await;
     let value = detached.value.unwrap();
     assert_eq!(value["status"], "detached");
-    let running = RunFilter { status: Some("running".to_owned()), limit: 10, ..RunFilter::default() };
+    let running = RunFilter {
+        status: Some("running".to_owned()),
+        limit: 10,
+        ..RunFilter::default()
+    };
     assert_eq!(bench.store.runs(running).await.unwrap().len(), 1);
-    assert!(bench.engine.0.shutdown(Duration::from_secs(30)).await, "a detached run ends with its engine");
-    assert_eq!(bench.store.run(detached.run.unwrap()).await.unwrap().status, RunStatus::Canceled);
+    assert!(
+        bench.engine.0.shutdown(Duration::from_secs(30)).await,
+        "a detached run ends with its engine"
+    );
+    assert_eq!(
+        bench.store.run(detached.run.unwrap()).await.unwrap().status,
+        RunStatus::Canceled
+    );
 }
 
 #[tokio::test]
 async fn delegate_checks_the_owed_output_and_refuses_what_is_not_there() {
     let bench = bench();
-    let owed = json!({"recipe": "change", "input": {"text": "x"}, "output": {"type": "object", "required": ["n"]}});
+    let owed =
+        json!({"recipe": "change", "input": {"text": "x"}, "output": {"type": "object", "required": ["n"]}});
     let outcome = bench.act("user", Verb::Delegate, owed).await;
     assert_eq!(outcome.status, Status::Failed);
     assert_eq!(outcome.value.unwrap()["error"]["code"], "output-schema");
@@ -216,10 +328,19 @@ async fn delegate_checks_the_owed_output_and_refuses_what_is_not_there() {
 
 #[tokio::test]
 async fn g05_a_refused_detached_run_says_the_limit() {
-    let limits = Limits { detached: 1, ..Limits::default() };
-    let bench = bench_with(Setup { limits, ..Setup::default() });
+    let limits = Limits {
+        detached: 1,
+        ..Limits::default()
+    };
+    let bench = bench_with(Setup {
+        limits,
+        ..Setup::default()
+    });
     let job = json!({"recipe": "wait", "input": {"text": ""}, "await": false});
-    assert_eq!(bench.act("user", Verb::Delegate, job.clone()).await.status, Status::Ok);
+    assert_eq!(
+        bench.act("user", Verb::Delegate, job.clone()).await.status,
+        Status::Ok
+    );
     let refused = bench.act("user", Verb::Delegate, job).await;
     assert_eq!(refused.refusal.unwrap().kind, RefusalKind::TooMany);
     assert!(bench.engine.0.shutdown(Duration::from_secs(30)).await);
@@ -228,7 +349,8 @@ async fn g05_a_refused_detached_run_says_the_limit() {
 #[tokio::test]
 async fn a_plan_of_another_title_begins_another_thread() {
     let bench = bench();
-    let plan = |title: &str| json!({"title": title, "steps": [{"id": "a", "label": "A", "status": "running"}]});
+    let plan =
+        |title: &str| json!({"title": title, "steps": [{"id": "a", "label": "A", "status": "running"}]});
     let first = bench.act(CLIENT, Verb::Plan, plan("one")).await;
     let again = bench.act(CLIENT, Verb::Plan, plan("one")).await;
     let other = bench.act(CLIENT, Verb::Plan, plan("two")).await;
@@ -236,15 +358,25 @@ async fn a_plan_of_another_title_begins_another_thread() {
     assert_ne!(first.thread, other.thread);
     let handle = first.value.unwrap()["thread"].clone();
     let back = bench
-        .act(CLIENT, Verb::Plan, json!({"steps": [{"id": "a", "label": "A", "status": "done"}], "thread": handle}))
+        .act(
+            CLIENT,
+            Verb::Plan,
+            json!({"steps": [{"id": "a", "label": "A", "status": "done"}], "thread": handle}),
+        )
         .await;
     assert_eq!(back.thread, first.thread);
-    assert_eq!(bench.store.plan(first.thread).await.unwrap().unwrap().steps.len(), 1);
+    assert_eq!(
+        bench.store.plan(first.thread).await.unwrap().unwrap().steps.len(),
+        1
+    );
 }
 
 #[tokio::test]
 async fn files_outside_the_workspace_ask_and_secrets_of_the_home_never_show() {
-    let bench = bench_with(Setup { secrets: vec!["canary-7f3a".to_owned()], ..Setup::default() });
+    let bench = bench_with(Setup {
+        secrets: vec!["canary-7f3a".to_owned()],
+        ..Setup::default()
+    });
     let outside = bench.dir.path().canonicalize().unwrap().join("outside.txt");
     std::fs::write(&outside, "the canary-7f3a sings").unwrap();
     let read = json!({"address": format!("file:{}", outside.display())});
@@ -253,19 +385,44 @@ async fn files_outside_the_workspace_ask_and_secrets_of_the_home_never_show() {
     assert_eq!(asked.status, Status::Waiting, "{}", asked.text);
     let person = bench.act("user", Verb::Read, read).await;
     assert!(person.text.contains("the [secret] sings"), "{}", person.text);
-    let state = format!("file:{}", bench.dir.path().canonicalize().unwrap().join("state/pentad.db").display());
+    let state = format!(
+        "file:{}",
+        bench
+            .dir
+            .path()
+            .canonicalize()
+            .unwrap()
+            .join("state/pentad.db")
+            .display()
+    );
     let refused = bench.act("user", Verb::Read, json!({"address": state})).await;
     assert_eq!(refused.status, Status::Refused, "{}", refused.text);
 }
 
 #[tokio::test]
 async fn secret_values_stand_in_no_event() {
-    let bench = bench_with(Setup { secrets: vec!["canary-7f3a".to_owned()], ..Setup::default() });
-    let outcome = bench.act("user", Verb::Call, json!({"tool": "change", "input": {"text": "canary-7f3a"}})).await;
+    let bench = bench_with(Setup {
+        secrets: vec!["canary-7f3a".to_owned()],
+        ..Setup::default()
+    });
+    let outcome = bench
+        .act(
+            "user",
+            Verb::Call,
+            json!({"tool": "change", "input": {"text": "canary-7f3a"}}),
+        )
+        .await;
     assert_eq!(outcome.text, "did [secret]");
-    assert_eq!(bench.tools.last.lock().unwrap().as_ref().unwrap()["text"], "canary-7f3a", "the tool gets the value");
+    assert_eq!(
+        bench.tools.last.lock().unwrap().as_ref().unwrap()["text"],
+        "canary-7f3a",
+        "the tool gets the value"
+    );
     for event in bench.store.feed(0, 1000).await.unwrap() {
-        assert!(!serde_json::to_string(&event).unwrap().contains("canary"), "{event:?}");
+        assert!(
+            !serde_json::to_string(&event).unwrap().contains("canary"),
+            "{event:?}"
+        );
     }
     let run = bench.store.run(outcome.run.unwrap()).await.unwrap();
     assert!(!serde_json::to_string(&run).unwrap().contains("canary"));
@@ -274,7 +431,13 @@ async fn secret_values_stand_in_no_event() {
 #[tokio::test]
 async fn g07_what_a_run_does_is_journaled_before_it_starts() {
     let bench = bench();
-    bench.act("user", Verb::Call, json!({"tool": "change", "input": {"text": "x"}})).await;
+    bench
+        .act(
+            "user",
+            Verb::Call,
+            json!({"tool": "change", "input": {"text": "x"}}),
+        )
+        .await;
     let events = bench.store.feed(0, 1000).await.unwrap();
     let at = |kind: &str| events.iter().position(|e| e.body.kind() == kind).unwrap();
     assert!(at("intent") < at("run_status"));
@@ -288,18 +451,42 @@ async fn g07_what_a_run_does_is_journaled_before_it_starts() {
 #[tokio::test]
 async fn search_finds_memory_threads_and_runs() {
     let bench = bench();
-    bench.act(CLIENT, Verb::Write, json!({"address": "~/memory/notes/zebra.md", "content": "stripes"})).await;
-    bench.act("user", Verb::Call, json!({"tool": "change", "input": {"text": "zebra"}})).await;
-    let found = bench.act(CLIENT, Verb::Call, json!({"tool": "search", "input": {"query": "zebra"}})).await;
+    bench
+        .act(
+            CLIENT,
+            Verb::Write,
+            json!({"address": "~/memory/notes/zebra.md", "content": "stripes"}),
+        )
+        .await;
+    bench
+        .act(
+            "user",
+            Verb::Call,
+            json!({"tool": "change", "input": {"text": "zebra"}}),
+        )
+        .await;
+    let found = bench
+        .act(
+            CLIENT,
+            Verb::Call,
+            json!({"tool": "search", "input": {"query": "zebra"}}),
+        )
+        .await;
     assert_eq!(found.status, Status::Ok, "{}", found.text);
     for address in ["~/memory/notes/zebra.md", "thread:", "run:"] {
-        assert!(found.text.contains(address), "{address} missing in {}", found.text);
+        assert!(
+            found.text.contains(address),
+            "{address} missing in {}",
+            found.text
+        );
     }
 }
 
 #[tokio::test]
 async fn verbs_deepen_on_demand() {
     let bench = bench();
-    let page = bench.act(CLIENT, Verb::Read, json!({"address": "~/tools/write"})).await;
+    let page = bench
+        .act(CLIENT, Verb::Read, json!({"address": "~/tools/write"}))
+        .await;
     insta::assert_snapshot!(page.text);
 }

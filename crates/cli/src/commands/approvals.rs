@@ -1,10 +1,10 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use pentad_model::approval::{Approval, ApprovalState, Scope};
-use pentad_model::{Actor, IdEnding, Timestamp};
-use pentad_program::Store;
-use serde_json::{Map, Value};
+use pentad_catalog::Decision;
+use pentad_model::approval::{ApprovalState, Scope};
+use pentad_model::{IdEnding, Refusal, Status};
+use serde_json::{Map, Value, json};
 
 use crate::args::Globals;
 use crate::failure::usage;
@@ -95,9 +95,9 @@ impl Args {
                     (_, true) => Scope::Always,
                     _ => Scope::Once,
                 };
-                answer_in(globals, terminal, &ending(&id)?, ApprovalState::Granted(scope))
+                answer_in(globals, terminal, &ending(&id)?, Decision::Grant(scope))
             }
-            Some(Action::Deny { id }) => answer_in(globals, terminal, &ending(&id)?, ApprovalState::Denied),
+            Some(Action::Deny { id }) => answer_in(globals, terminal, &ending(&id)?, Decision::Deny),
         }
     }
 }
@@ -123,14 +123,17 @@ fn answer_in(
     globals: &Globals,
     terminal: &Terminal,
     id: &IdEnding,
-    state: ApprovalState,
+    decision: Decision,
 ) -> anyhow::Result<ExitCode> {
     require_person_at_terminal("answering an approval")?;
     block_on(async {
         let house = House::open(globals).await?;
-        let answered = answer(house.store.as_ref(), id, state).await;
+        let answered = house.answer(id, decision).await;
         house.close().await;
-        let approval = answered?;
+        let approval = match answered {
+            Ok(approval) => approval,
+            Err(refusal) => return Ok(terminal.emit(&refused(&refusal, terminal))),
+        };
         let rendered = if terminal.json {
             Rendered::data(format!("{}\n", serde_json::to_string(&approval)?), 0)
         } else {
@@ -152,22 +155,13 @@ fn answer_in(
     })?
 }
 
-async fn answer(store: &dyn Store, id: &IdEnding, state: ApprovalState) -> anyhow::Result<Approval> {
-    let approval = store.find_approval(id).await?;
-    if approval.state != ApprovalState::Open {
-        anyhow::bail!(
-            "the approval {} is {} already\nNext: pentad approvals lists the open ones",
-            approval.id,
-            approval.state.word()
+fn refused(refusal: &Refusal, terminal: &Terminal) -> Rendered {
+    let code = Status::from(refusal).exit_code();
+    if terminal.json {
+        return Rendered::data(
+            format!("{}\n", json!({"status": "refused", "refusal": refusal})),
+            code,
         );
     }
-    if state == ApprovalState::Granted(Scope::Always) && approval.run_at_most {
-        return Err(usage(format!(
-            "{} may be granted for one run at most\nNext: grant it with --once or --run",
-            approval.subject.act
-        )));
-    }
-    Ok(store
-        .answer(approval.id, state, Actor::User, Timestamp::now())
-        .await?)
+    Rendered::notice(terminal.foreign_err(&refusal.to_text()) + "\n", code)
 }

@@ -2,6 +2,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use pentad_keeper::KeeperLock;
 use pentad_model::Name;
 use pentad_model::invocation::Workspace;
 use pentad_web::{Access, Face, Tokens, listen, serve};
@@ -11,6 +12,7 @@ use crate::args::Globals;
 use crate::failure::usage;
 use crate::house::{House, end_on_signal};
 use crate::invoke::block_on;
+use crate::shell::prepared_home;
 use crate::terminal::Terminal;
 
 const EXAMPLES: &str = "\
@@ -44,6 +46,8 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, globals: &Globals, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+        let home = prepared_home(globals)?;
+        let _lock = KeeperLock::take(&home)?;
         block_on(async {
             let house = House::open_long(globals).await?;
             let result = self.serve(&house, terminal).await;

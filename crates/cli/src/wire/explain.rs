@@ -29,12 +29,21 @@ impl CatalogContracts {
         match self.catalog.resolve(tool, &Visibility::everything()) {
             Resolution::Found(entry) => Ok(entry),
             other => Err(other.refusal(tool).unwrap_or_else(|| {
-                Refusal::new(RefusalKind::NotFound, tool, format!("'{tool}' is no tool that can be explained."))
+                Refusal::new(
+                    RefusalKind::NotFound,
+                    tool,
+                    format!("'{tool}' is no tool that can be explained."),
+                )
             })),
         }
     }
 
-    fn commands(&self, entry: &Entry, invocation: &Invocation, input: &Value) -> Result<Vec<(String, Value)>, Refusal> {
+    fn commands(
+        &self,
+        entry: &Entry,
+        invocation: &Invocation,
+        input: &Value,
+    ) -> Result<Vec<(String, Value)>, Refusal> {
         let document = &entry.document;
         if document.kind != ToolKind::Recipe {
             return Ok(Vec::new());
@@ -44,7 +53,9 @@ impl CatalogContracts {
             pentad_recipe::LIBRARY => self.library.recipe(name).cloned().map(Arc::new),
             _ => self.recipes.recipe(name),
         };
-        let Some(recipe) = recipe else { return Ok(Vec::new()) };
+        let Some(recipe) = recipe else {
+            return Ok(Vec::new());
+        };
         let job = Job {
             run: pentad_model::RunId::generate(),
             run_dir: invocation.workspace.cwd.clone(),
@@ -105,8 +116,14 @@ impl Contracts for CatalogContracts {
         let entry = self.find(tool)?;
         let errors = self.catalog.validate(&entry.document, &input);
         if !errors.is_empty() {
-            let list: Vec<String> = errors.iter().map(|e| format!("{}: {}", e.path, e.message)).collect();
-            let message = format!("The input does not fit the contract of {tool}:\n- {}", list.join("\n- "));
+            let list: Vec<String> = errors
+                .iter()
+                .map(|e| format!("{}: {}", e.path, e.message))
+                .collect();
+            let message = format!(
+                "The input does not fit the contract of {tool}:\n- {}",
+                list.join("\n- ")
+            );
             return Err(Refusal::new(RefusalKind::Invalid, tool, message)
                 .next_step(format!("pentad tools {tool} shows the contract")));
         }

@@ -20,7 +20,10 @@ pub fn home_key(home: &Home) -> io::Result<Vec<u8>> {
             // Two first starts may have raced: whoever came last is what stands, for both.
             read(&path).map(|key| key.unwrap_or_default())
         }
-        Ok(None) => Err(io::Error::other(format!("{} is damaged; delete it to make a new one", path.display()))),
+        Ok(None) => Err(io::Error::other(format!(
+            "{} is damaged; delete it to make a new one",
+            path.display()
+        ))),
         Err(error) => Err(error),
     }
 }

@@ -29,7 +29,10 @@ impl Lookup for HomeLookup {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        self.face.get(OsStr::new(name)).and_then(|value| value.to_str()).map(str::to_owned)
+        self.face
+            .get(OsStr::new(name))
+            .and_then(|value| value.to_str())
+            .map(str::to_owned)
     }
 
     fn command(&self, command: &str) -> Result<String, String> {
@@ -43,7 +46,10 @@ impl Lookup for HomeLookup {
             spill: None,
             spill_cap: 0,
         };
-        let output = OutputLimits { stdout: bounds.clone(), stderr: bounds };
+        let output = OutputLimits {
+            stdout: bounds.clone(),
+            stderr: bounds,
+        };
         let cancel = CancellationToken::new();
         let run = run_to_end(&self.spawner, spec, None, output, &cancel);
         let finished = self.runtime.block_on(run).map_err(|error| error.to_string())?;

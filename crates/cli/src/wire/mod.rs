@@ -4,6 +4,7 @@ mod environment;
 mod explain;
 mod key;
 mod lookup;
+mod resources;
 mod servers;
 mod unusable;
 
@@ -15,21 +16,30 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use pentad_catalog::{Catalog, Gate, Policy};
-use pentad_engine::{BuiltinParts, BuiltinSource, ClientSettings, Engine, EngineHandle, EngineParts, Redactor, ToolsFamily};
+use pentad_engine::{
+    BuiltinParts, BuiltinSource, ClientSettings, Engine, EngineHandle, EngineParts, Redactor, ToolsFamily,
+};
 use pentad_journal::{Journal, JournalOptions, Owner};
 use pentad_keeper::{Config, Home, Secrets, known_client_configs};
 use pentad_model::{Name, Timestamp};
 use pentad_process::{Spawner, SpawnerProgram};
 use pentad_program::{Store, ToolAuthor, ToolSource};
-use pentad_recipe::{Imports, Launchers, Library, OutputBounds, ProcessLaunchers, RecipeSource, Root, RootKind};
+use pentad_recipe::{
+    Imports, Launchers, Library, OutputBounds, ProcessLaunchers, RecipeSource, Root, RootKind,
+};
 use pentad_space::{SelfFacts, Space, SpaceLimits, SpaceParts, WebPolicy};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 pub use self::explain::CatalogContracts;
+use self::resources::Resources;
 
 /// The argument with which our own binary becomes the spawner.
 pub const SPAWNER_ARGUMENT: &str = "__spawner";
 /// How long everything may take to end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+/// How long a dead child is left to whoever started it.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whether files are followed while the home is open, or looked at when asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +66,10 @@ pub struct Opened {
     pub catalog: Arc<Catalog>,
     /// Starts every process.
     spawner: Arc<Spawner>,
+    /// Ends `reaper`.
+    reaping: CancellationToken,
+    /// Takes the exit status of orphans that come to this process.
+    reaper: JoinHandle<()>,
 }
 
 /// Opens a home: journal, sources, gate, space, engine. Starts the spawner, and no server.
@@ -66,26 +80,54 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
     home.prepare()?;
     let face: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     let journal = Arc::new(Journal::open(&home.state(), JournalOptions::default())?);
-    journal.settle_interrupted(Timestamp::now(), Owner::is_alive).await?;
+    journal
+        .settle_interrupted(Timestamp::now(), Owner::is_alive)
+        .await?;
     let store: Arc<dyn Store> = Arc::clone(&journal) as _;
+    sweep(home).await?;
     let spawner = Arc::new(launch_spawner(home)?);
+    let reaping = CancellationToken::new();
+    let reaper = tokio::spawn({
+        let (spawner, reaping) = (Arc::clone(&spawner), reaping.clone());
+        async move { spawner.reap_orphans(ORPHAN_PATIENCE, &reaping).await }
+    });
     let environment = environment::of_commands(face.clone(), config.env.names.clone());
-    let bounds = OutputBounds { spill_cap: config.limits.spill_bytes, ..OutputBounds::default() };
-    let launchers: Arc<dyn Launchers> = Arc::new(ProcessLaunchers::new(Arc::clone(&spawner), environment, bounds));
+    let bounds = OutputBounds {
+        spill_cap: config.limits.spill_bytes,
+        ..OutputBounds::default()
+    };
+    let launchers: Arc<dyn Launchers> =
+        Arc::new(ProcessLaunchers::new(Arc::clone(&spawner), environment, bounds));
 
-    let recipes = Arc::new(RecipeSource::open("recipes", roots(home, config), Imports::default(), Arc::clone(&launchers)));
+    let recipes = Arc::new(RecipeSource::open(
+        "recipes",
+        roots(home, config),
+        Imports::default(),
+        Arc::clone(&launchers),
+    ));
     if lifetime == Lifetime::Long {
         recipes.watch();
     }
     let library = Arc::new(Library::open(Arc::clone(&launchers)));
-    let builtin = BuiltinSource::new(BuiltinParts { store: Arc::clone(&store), memory_dir: memory_dir(home) });
-    let mut sources: Vec<Arc<dyn ToolSource>> =
-        vec![Arc::clone(&builtin) as _, Arc::clone(&recipes) as _, Arc::clone(&library) as _];
-    sources.extend(servers::sources(home, config, &face, &spawner).await?);
+    let builtin = BuiltinSource::new(BuiltinParts {
+        store: Arc::clone(&store),
+        memory_dir: memory_dir(home),
+    });
+    let mut sources: Vec<Arc<dyn ToolSource>> = vec![
+        Arc::clone(&builtin) as _,
+        Arc::clone(&recipes) as _,
+        Arc::clone(&library) as _,
+    ];
+    let servers = servers::sources(home, config, &face, &spawner).await?;
+    sources.extend(servers.sources);
     let catalog = Arc::new(Catalog::new(sources));
     builtin.attach(&catalog);
 
-    let gate = Arc::new(Gate::new(Arc::clone(&store), policy(home), Arc::new(Timestamp::now)));
+    let gate = Arc::new(Gate::new(
+        Arc::clone(&store),
+        policy(home),
+        Arc::new(Timestamp::now),
+    ));
     let mut space = space(home, config, &store);
     let author: Arc<dyn ToolAuthor> = Arc::clone(&recipes) as _;
     space.register(Arc::new(ToolsFamily::new(
@@ -94,6 +136,11 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         Arc::clone(&store),
         Arc::clone(&gate),
     )));
+    space.register(Arc::new(Resources {
+        servers: servers.usable,
+        store: Arc::clone(&store),
+        attachment_bytes: config.limits.attachment_bytes,
+    }));
     let engine = Engine::new(EngineParts {
         store,
         catalog: Arc::clone(&catalog),
@@ -107,7 +154,17 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         limits: engine_limits(config),
         strict_touch: config.call.strict_touch,
     });
-    Ok(Opened { journal, verbs: EngineHandle(engine), recipes, library, launchers, catalog, spawner })
+    Ok(Opened {
+        journal,
+        verbs: EngineHandle(engine),
+        recipes,
+        library,
+        launchers,
+        catalog,
+        spawner,
+        reaping,
+        reaper,
+    })
 }
 
 impl Opened {
@@ -132,6 +189,9 @@ impl Opened {
                 source.shutdown(Duration::from_secs(3)).await;
             }
         }
+        self.reaping.cancel();
+        // It was cancelled just now, and ends at its next step.
+        let _ = self.reaper.await;
         self.spawner.shutdown(CLOSE_LIMIT).await;
         if let Err(error) = self.journal.close().await {
             tracing::warn!(%error, "the journal was not closed in order");
@@ -139,16 +199,32 @@ impl Opened {
     }
 }
 
+/// Ends and reports what earlier processes of this home left when every guard of theirs was killed.
+async fn sweep(home: &Home) -> anyhow::Result<()> {
+    let state = home.state();
+    for leftover in tokio::task::spawn_blocking(move || pentad_process::sweep(&state)).await?? {
+        tracing::warn!(pid = leftover.pid, command = %leftover.command, ended = leftover.ended, "left by an earlier run");
+    }
+    Ok(())
+}
+
 fn launch_spawner(home: &Home) -> anyhow::Result<Spawner> {
     let exe = own_executable().context("find this program's own file")?;
-    let program = SpawnerProgram { exe, args: vec![SPAWNER_ARGUMENT.into()] };
+    let program = SpawnerProgram {
+        exe,
+        args: vec![SPAWNER_ARGUMENT.into()],
+    };
     Ok(Spawner::launch_with_ledger(program, &home.state())?)
 }
 
 /// Returns this program's file. The kernel's own link works even after the file was replaced.
 pub fn own_executable() -> std::io::Result<PathBuf> {
     let link = PathBuf::from("/proc/self/exe");
-    if link.exists() { Ok(link) } else { std::env::current_exe() }
+    if link.exists() {
+        Ok(link)
+    } else {
+        std::env::current_exe()
+    }
 }
 
 fn memory_dir(home: &Home) -> PathBuf {
@@ -197,7 +273,13 @@ fn clients(config: &Config) -> BTreeMap<Name, ClientSettings> {
         .iter()
         .map(|(name, entry)| {
             let grants = entry.grants.clone().unwrap_or_default();
-            (name.clone(), ClientSettings { agent: entry.agent.clone(), grants })
+            (
+                name.clone(),
+                ClientSettings {
+                    agent: entry.agent.clone(),
+                    grants,
+                },
+            )
         })
         .collect()
 }
@@ -220,12 +302,24 @@ fn space(home: &Home, config: &Config, store: &Arc<dyn Store>) -> Space {
     if let Some(dir) = std::env::var_os("HOME") {
         forbidden.extend(known_client_configs(&PathBuf::from(dir)));
     }
-    let limits = SpaceLimits { attachment_bytes: config.limits.attachment_bytes, ..SpaceLimits::default() };
+    let limits = SpaceLimits {
+        attachment_bytes: config.limits.attachment_bytes,
+        ..SpaceLimits::default()
+    };
     let words = [
-        ("view for our agents", format!("{} bytes", config.limits.view_bytes)),
-        ("view for clients", format!("{} bytes", config.limits.client_view_bytes)),
+        (
+            "view for our agents",
+            format!("{} bytes", config.limits.view_bytes),
+        ),
+        (
+            "view for clients",
+            format!("{} bytes", config.limits.client_view_bytes),
+        ),
         ("one call", config.limits.call_seconds.to_string()),
-        ("one attachment", format!("{} bytes", config.limits.attachment_bytes)),
+        (
+            "one attachment",
+            format!("{} bytes", config.limits.attachment_bytes),
+        ),
     ];
     Space::new(SpaceParts {
         store: Arc::clone(store),

@@ -20,7 +20,16 @@ use super::unusable::Unusable;
 /// How many servers start at a time.
 const STARTS: usize = 4;
 
-/// Returns a source for each configured server. One that cannot be used is a source that says why.
+/// The configured servers.
+#[derive(Default)]
+pub struct Servers {
+    /// A source for each; one that cannot be used says why.
+    pub sources: Vec<Arc<dyn ToolSource>>,
+    /// Those that can be used, by name.
+    pub usable: BTreeMap<String, Arc<StdioServer>>,
+}
+
+/// Makes a source of each configured server.
 ///
 /// # Errors
 /// Fails only when the home's own key cannot be read or made.
@@ -29,11 +38,15 @@ pub async fn sources(
     config: &Config,
     face: &BTreeMap<OsString, OsString>,
     spawner: &Arc<Spawner>,
-) -> anyhow::Result<Vec<Arc<dyn ToolSource>>> {
-    let enabled: Vec<(String, ServerEntry)> =
-        config.servers.iter().filter(|(_, s)| !s.disabled).map(|(n, s)| (n.clone(), s.clone())).collect();
+) -> anyhow::Result<Servers> {
+    let enabled: Vec<(String, ServerEntry)> = config
+        .servers
+        .iter()
+        .filter(|(_, s)| !s.disabled)
+        .map(|(n, s)| (n.clone(), s.clone()))
+        .collect();
     if enabled.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Servers::default());
     }
     let runtime = runtime(home, config, face, spawner)?;
     let lookup = HomeLookup {
@@ -43,30 +56,38 @@ pub async fn sources(
         runtime: Handle::current(),
     };
     let limits = default_limits(config);
-    let sources = tokio::task::spawn_blocking(move || {
-        enabled.iter().map(|(name, entry)| source(name, entry, &limits, &runtime, &lookup)).collect()
+    let servers = tokio::task::spawn_blocking(move || {
+        let mut servers = Servers::default();
+        for (name, entry) in enabled {
+            match server(&name, &entry, &limits, &runtime, &lookup) {
+                Ok(server) => {
+                    servers.sources.push(Arc::clone(&server) as _);
+                    servers.usable.insert(name, server);
+                }
+                Err(why) => servers.sources.push(Arc::new(Unusable::new(&name, why))),
+            }
+        }
+        servers
     });
-    Ok(sources.await?)
+    Ok(servers.await?)
 }
 
-fn source(
+fn server(
     name: &str,
     entry: &ServerEntry,
     limits: &ServerLimits,
     runtime: &ServerRuntime,
     lookup: &HomeLookup,
-) -> Arc<dyn ToolSource> {
-    let unusable = |why: String| Arc::new(Unusable::new(name, why)) as Arc<dyn ToolSource>;
+) -> Result<Arc<StdioServer>, String> {
     if entry.url.is_some() {
-        return unusable("servers that are reached by url are not supported by this build; use command".to_owned());
+        return Err(
+            "servers that are reached by url are not supported by this build; use command".to_owned(),
+        );
     }
-    match server_config(name, entry, limits, lookup) {
-        Err(error) => unusable(error.to_string()),
-        Ok(config) => match StdioServer::new(config, runtime.clone()) {
-            Ok(server) => Arc::new(server),
-            Err(error) => unusable(error.to_string()),
-        },
-    }
+    let config = server_config(name, entry, limits, lookup).map_err(|error| error.to_string())?;
+    StdioServer::new(config, runtime.clone())
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
 }
 
 fn server_config(
@@ -75,14 +96,26 @@ fn server_config(
     limits: &ServerLimits,
     lookup: &HomeLookup,
 ) -> Result<ServerConfig, TemplateError> {
-    let resolve = |template: &pentad_keeper::Template| template.resolve(lookup).map(|v| v.reveal().to_owned());
-    let command = entry.command.as_ref().map(resolve).transpose()?.unwrap_or_default();
+    let resolve =
+        |template: &pentad_keeper::Template| template.resolve(lookup).map(|v| v.reveal().to_owned());
+    let command = entry
+        .command
+        .as_ref()
+        .map(resolve)
+        .transpose()?
+        .unwrap_or_default();
     let mut config = ServerConfig::new(name, command);
     config.args = entry.args.iter().map(resolve).collect::<Result<_, _>>()?;
-    config.env =
-        entry.env.iter().map(|(key, value)| Ok((key.clone(), resolve(value)?))).collect::<Result<_, TemplateError>>()?;
+    config.env = entry
+        .env
+        .iter()
+        .map(|(key, value)| Ok((key.clone(), resolve(value)?)))
+        .collect::<Result<_, TemplateError>>()?;
     let home_dir = std::env::var_os("HOME").map(PathBuf::from);
-    config.cwd = entry.cwd.as_ref().map(|cwd| pentad_keeper::doctor::expand_tilde(cwd, home_dir.as_deref()));
+    config.cwd = entry
+        .cwd
+        .as_ref()
+        .map(|cwd| pentad_keeper::doctor::expand_tilde(cwd, home_dir.as_deref()));
     config.share = match entry.share.unwrap_or(Share::Home) {
         Share::Home => pentad_mcp::Share::Home,
         Share::Workspace => pentad_mcp::Share::Workspace,
@@ -93,7 +126,11 @@ fn server_config(
         .tools
         .iter()
         .map(|(tool, t)| {
-            let trust = ToolTrust { read_only: t.read_only, destructive: t.destructive, idempotent: t.idempotent };
+            let trust = ToolTrust {
+                read_only: t.read_only,
+                destructive: t.destructive,
+                idempotent: t.idempotent,
+            };
             (tool.clone(), trust)
         })
         .collect();
@@ -125,7 +162,10 @@ fn runtime(
         .into_iter()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let depth = std::env::var(DEPTH_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let depth = std::env::var(DEPTH_VARIABLE)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
     Ok(ServerRuntime {
         launcher: Arc::new(pentad_mcp::SpawnerLauncher::new(Arc::clone(spawner))),
         cache_dir: home.cache(),

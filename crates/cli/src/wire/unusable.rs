@@ -15,7 +15,10 @@ pub struct Unusable {
 impl Unusable {
     /// Returns the source `name`, unusable because of `why`.
     pub fn new(name: &str, why: String) -> Self {
-        Self { name: name.to_owned(), why }
+        Self {
+            name: name.to_owned(),
+            why,
+        }
     }
 }
 
@@ -36,7 +39,9 @@ impl ToolSource for Unusable {
     fn status(&self) -> SourceStatus {
         SourceStatus {
             source: self.name.clone(),
-            readiness: Readiness::Disabled { error: self.why.clone() },
+            readiness: Readiness::Disabled {
+                error: self.why.clone(),
+            },
             tools: 0,
             diagnostics: Vec::new(),
         }
@@ -48,8 +53,10 @@ impl ToolSource for Unusable {
 
     async fn call(&self, _call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         let message = format!("The server '{}' cannot be used: {}.", self.name, self.why);
-        Err(Refusal::new(RefusalKind::Unavailable, self.name.as_str(), message)
-            .next_step("pentad doctor lists what is wrong")
-            .into())
+        Err(
+            Refusal::new(RefusalKind::Unavailable, self.name.as_str(), message)
+                .next_step("pentad doctor lists what is wrong")
+                .into(),
+        )
     }
 }

@@ -12,7 +12,7 @@ use pentad_model::event::{EventBody, NewEvent};
 use pentad_model::outcome::Product;
 use pentad_model::verb::{Read, Write};
 use pentad_model::{Address, GrantSet, Refusal, RefusalKind, Timestamp};
-use pentad_program::{Durability, Store, ToolAuthor};
+use pentad_program::{Durability, Readiness, Store, ToolAuthor};
 use pentad_space::{AddressFamily, Scene};
 use serde_json::{Value, json};
 
@@ -36,7 +36,12 @@ impl ToolsFamily {
         store: Arc<dyn Store>,
         gate: Arc<Gate>,
     ) -> Self {
-        Self { catalog, author, store, gate }
+        Self {
+            catalog,
+            author,
+            store,
+            gate,
+        }
     }
 
     async fn visible(&self, scene: &Scene) -> Result<Visibility, Refusal> {
@@ -45,7 +50,10 @@ impl ToolsFamily {
             Some(run) => self.store.run(run).await.map_err(|e| store_refusal(&e))?.grants,
         };
         let denied = self.gate.policy().denied_for(&scene.caller.actor);
-        Ok(Visibility { denied, ..Visibility::of(grants) })
+        Ok(Visibility {
+            denied,
+            ..Visibility::of(grants)
+        })
     }
 
     async fn list(&self, scene: &Scene, read: &Read) -> Result<Product, Refusal> {
@@ -56,7 +64,7 @@ impl ToolsFamily {
             None => {
                 let listing = match source {
                     None => self.catalog.list(&visible),
-                    Some(source) => self.list_source(source, &visible)?,
+                    Some(source) => self.list_source(source, &visible).await?,
                 };
                 Ok(Product::text(listing.to_markdown(), "~/tools/").value(json!(listing)))
             }
@@ -78,17 +86,42 @@ impl ToolsFamily {
         Ok(Product::text(found.to_markdown(), "~/tools/").value(found.to_value()))
     }
 
-    fn list_source(&self, source: &str, visible: &Visibility) -> Result<Listing, Refusal> {
+    /// Lists one source. A server that was never seen is started for that, once, within its own limit.
+    async fn list_source(&self, source: &str, visible: &Visibility) -> Result<Listing, Refusal> {
+        let unseen = |listing: &Listing| {
+            listing
+                .sources
+                .iter()
+                .any(|s| s.status.readiness == Readiness::Configured && s.status.tools == 0)
+        };
+        if self
+            .catalog
+            .list_source(source, visible)
+            .as_ref()
+            .is_some_and(unseen)
+        {
+            self.catalog.refresh_source(source).await;
+        }
         self.catalog.list_source(source, visible).ok_or_else(|| {
-            let known = self.catalog.list(visible).sources.into_iter().map(|s| s.status.source);
-            Refusal::new(RefusalKind::NotFound, source, format!("There is no source '{source}'.")).supported(known)
+            let known = self
+                .catalog
+                .list(visible)
+                .sources
+                .into_iter()
+                .map(|s| s.status.source);
+            Refusal::new(
+                RefusalKind::NotFound,
+                source,
+                format!("There is no source '{source}'."),
+            )
+            .supported(known)
         })
     }
 
     async fn one(&self, scene: &Scene, name: &str) -> Result<Product, Refusal> {
         let visible = self.visible(scene).await?;
         if let Some(source) = name.strip_suffix('/')
-            && let Some(listing) = self.catalog.list_source(source, &visible)
+            && let Ok(listing) = self.list_source(source, &visible).await
         {
             let text = listing.to_markdown();
             return Ok(Product::text(text, format!("~/tools/{source}/")).value(json!(listing)));

@@ -45,7 +45,10 @@ impl Engine {
     /// Returns what the caller may see of the catalog.
     pub(crate) fn visibility(&self, context: &Context) -> Visibility {
         let denied = self.parts.gate.policy().denied_for(&context.caller.actor);
-        Visibility { denied, ..Visibility::of(context.authority.grants.clone()) }
+        Visibility {
+            denied,
+            ..Visibility::of(context.authority.grants.clone())
+        }
     }
 
     /// Resolves a tool's name.
@@ -84,10 +87,7 @@ impl Engine {
         entry: &Entry,
         input: &Map<String, Value>,
     ) -> Result<Option<Product>, Refusal> {
-        let errors = self
-            .parts
-            .catalog
-            .validate(&entry.document, input);
+        let errors = self.parts.catalog.validate(&entry.document, input);
         let model = context.caller.actor.is_model();
         if !model {
             return if errors.is_empty() {
@@ -143,7 +143,12 @@ impl Engine {
             }
             text.push('\n');
         }
-        text.push_str(&self.parts.catalog.contract(&entry.document, Some(&entry.source.status())));
+        text.push_str(
+            &self
+                .parts
+                .catalog
+                .contract(&entry.document, Some(&entry.source.status())),
+        );
         let value = json!({
             "called": false,
             "tool": entry.document.tool.to_string(),

@@ -13,8 +13,8 @@ use pentad_program::{Durability, NewRun, ToolCall};
 use serde_json::{Map, Value};
 
 use super::settle;
-use crate::acts::hash_of;
 use crate::Engine;
+use crate::acts::hash_of;
 use crate::invoke::{Context, store_refusal};
 
 /// One tool to be run.

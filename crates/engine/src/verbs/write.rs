@@ -22,7 +22,10 @@ pub(crate) async fn write(
         ("content".to_owned(), json!(write.content)),
         ("delete".to_owned(), json!(write.options.flag("delete"))),
         ("fromUrl".to_owned(), json!(write.options.text("fromUrl"))),
-        ("fromAttachment".to_owned(), json!(write.options.text("fromAttachment"))),
+        (
+            "fromAttachment".to_owned(),
+            json!(write.options.text("fromAttachment")),
+        ),
         ("tool".to_owned(), json!(write.options.object("tool"))),
     ]);
     let access = if write.dry_run {

@@ -9,15 +9,18 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use pentad_catalog::{Catalog, Gate, Policy};
 use pentad_engine::{
-    BuiltinParts, BuiltinSource, ClientSettings, Engine, EngineHandle, EngineParts, Limits, Redactor, ToolsFamily,
+    BuiltinParts, BuiltinSource, ClientSettings, Engine, EngineHandle, EngineParts, Limits, Redactor,
+    ToolsFamily,
 };
 use pentad_journal::{Journal, JournalOptions};
 use pentad_model::invocation::{ThreadChoice, Workspace};
 use pentad_model::tool::{Hints, ToolKind};
-use pentad_model::{Actor, Invocation, Outcome, Refusal, RefusalKind, Timestamp, ToolDocument, ToolRef, Verb};
+use pentad_model::{
+    Actor, Invocation, Outcome, Refusal, RefusalKind, Timestamp, ToolDocument, ToolRef, Verb,
+};
 use pentad_program::{
-    Attendance, Authored, Content, Readiness, SourceStatus, Store, ToolAuthor, ToolCall, ToolFailure, ToolOutput,
-    ToolSource, Verbs,
+    Attendance, Authored, Content, Readiness, SourceStatus, Store, ToolAuthor, ToolCall, ToolFailure,
+    ToolOutput, ToolSource, Verbs,
 };
 use pentad_space::{SelfFacts, Space, SpaceLimits, SpaceParts, WebPolicy};
 use serde_json::{Value, json};
@@ -63,11 +66,20 @@ pub fn bench_with(setup: Setup) -> Bench {
     let store: Arc<dyn Store> = journal;
     let tools = Arc::new(Scripted::default());
     let memory_dir = path.join("memory");
-    let builtin =
-        BuiltinSource::new(BuiltinParts { store: Arc::clone(&store), memory_dir: memory_dir.clone() });
-    let catalog = Arc::new(Catalog::new(vec![Arc::clone(&builtin) as _, Arc::clone(&tools) as _]));
+    let builtin = BuiltinSource::new(BuiltinParts {
+        store: Arc::clone(&store),
+        memory_dir: memory_dir.clone(),
+    });
+    let catalog = Arc::new(Catalog::new(vec![
+        Arc::clone(&builtin) as _,
+        Arc::clone(&tools) as _,
+    ]));
     builtin.attach(&catalog);
-    let gate = Arc::new(Gate::new(Arc::clone(&store), setup.policy, Arc::new(Timestamp::now)));
+    let gate = Arc::new(Gate::new(
+        Arc::clone(&store),
+        setup.policy,
+        Arc::new(Timestamp::now),
+    ));
     let mut space = Space::new(SpaceParts {
         store: Arc::clone(&store),
         memory_root: memory_dir.clone(),
@@ -97,7 +109,12 @@ pub fn bench_with(setup: Setup) -> Bench {
         limits: setup.limits,
         strict_touch: setup.strict_touch,
     });
-    Bench { dir, engine: EngineHandle(engine), store, tools }
+    Bench {
+        dir,
+        engine: EngineHandle(engine),
+        store,
+        tools,
+    }
 }
 
 impl Bench {
@@ -120,7 +137,9 @@ impl Bench {
     }
 
     pub async fn act(&self, actor: &str, verb: Verb, arguments: Value) -> Outcome {
-        self.engine.invoke(self.invocation(actor, verb, arguments), Attendance::default()).await
+        self.engine
+            .invoke(self.invocation(actor, verb, arguments), Attendance::default())
+            .await
     }
 
     /// Grants the newest open approval for `scope`.
@@ -128,7 +147,12 @@ impl Bench {
         let open = self.engine.0.gate().open_approvals(10).await.unwrap();
         let id = open.first().unwrap().id.to_string().parse().unwrap();
         let decision = pentad_catalog::Decision::Grant(scope);
-        self.engine.0.gate().answer(&id, decision, &Actor::User).await.unwrap();
+        self.engine
+            .0
+            .gate()
+            .answer(&id, decision, &Actor::User)
+            .await
+            .unwrap();
     }
 }
 
@@ -146,7 +170,10 @@ impl Scripted {
     }
 
     fn document(&self, name: &str) -> ToolDocument {
-        let read_only = Hints { read_only: Some(true), ..Hints::default() };
+        let read_only = Hints {
+            read_only: Some(true),
+            ..Hints::default()
+        };
         let version = self.version.load(Ordering::SeqCst);
         ToolDocument {
             tool: ToolRef::new("fake", name),
@@ -159,7 +186,11 @@ impl Scripted {
             output: None,
             body: None,
             declared: read_only,
-            trusted: if name == "look" { read_only } else { Hints::default() },
+            trusted: if name == "look" {
+                read_only
+            } else {
+                Hints::default()
+            },
         }
     }
 }
@@ -171,7 +202,10 @@ impl ToolSource for Scripted {
     }
 
     fn documents(&self) -> Arc<[Arc<ToolDocument>]> {
-        ["change", "fail", "look", "long", "picture", "wait"].map(|n| Arc::new(self.document(n))).to_vec().into()
+        ["change", "fail", "look", "long", "picture", "wait"]
+            .map(|n| Arc::new(self.document(n)))
+            .to_vec()
+            .into()
     }
 
     fn generation(&self) -> u64 {
@@ -179,7 +213,12 @@ impl ToolSource for Scripted {
     }
 
     fn status(&self) -> SourceStatus {
-        SourceStatus { source: "fake".to_owned(), readiness: Readiness::Ready, tools: 6, diagnostics: Vec::new() }
+        SourceStatus {
+            source: "fake".to_owned(),
+            readiness: Readiness::Ready,
+            tools: 6,
+            diagnostics: Vec::new(),
+        }
     }
 
     fn closure_hash(&self, document: &ToolDocument) -> String {
@@ -189,12 +228,31 @@ impl ToolSource for Scripted {
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         *self.last.lock().unwrap() = Some(Value::Object(call.input.clone()));
-        let text = call.input.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let output = |content| Ok(ToolOutput { content, ..ToolOutput::default() });
+        let text = call
+            .input
+            .get("text")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let output = |content| {
+            Ok(ToolOutput {
+                content,
+                ..ToolOutput::default()
+            })
+        };
         match call.document.tool.name.as_str() {
-            "fail" => Ok(ToolOutput { is_error: true, content: vec![Content::Text(text)], ..ToolOutput::default() }),
-            "long" => output(vec![Content::Text((1..=20_000).map(|n| format!("line {n}\n")).collect())]),
-            "picture" => output(vec![Content::Image { mime: "image/png".to_owned(), data: vec![1, 2, 3] }]),
+            "fail" => Ok(ToolOutput {
+                is_error: true,
+                content: vec![Content::Text(text)],
+                ..ToolOutput::default()
+            }),
+            "long" => output(vec![Content::Text(
+                (1..=20_000).map(|n| format!("line {n}\n")).collect(),
+            )]),
+            "picture" => output(vec![Content::Image {
+                mime: "image/png".to_owned(),
+                data: vec![1, 2, 3],
+            }]),
             "wait" => {
                 call.attendance.cancel.cancelled().await;
                 Err(ToolFailure::Canceled)

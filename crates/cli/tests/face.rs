@@ -39,12 +39,20 @@ fn n01_p20_fifty_servers_change_no_byte_of_the_payload_and_none_is_started() {
     let listing = read(&mut face, "~/tools/");
     assert!(listing.contains("server-49"), "{listing}");
     for n in 0..50 {
-        assert!(full.witness(&format!("server-{n}")).is_empty(), "server-{n} was started by a look at the list");
+        assert!(
+            full.witness(&format!("server-{n}")).is_empty(),
+            "server-{n} was started by a look at the list"
+        );
     }
     // The first look into one of them starts that one; with it, all of its names are callable by address.
     let tools = read(&mut face, "~/tools/server-7/");
     assert!(tools.lines().count() > 5, "{tools}");
-    assert_eq!(full.witnessed("server-7", "start"), 1, "{:?}", full.witness("server-7"));
+    assert_eq!(
+        full.witnessed("server-7", "start"),
+        1,
+        "{:?}",
+        full.witness("server-7")
+    );
     assert!(full.witness("server-8").is_empty());
     assert_eq!(tools_list(&mut face), alone);
     face.close().unwrap();
@@ -58,14 +66,21 @@ fn p19_three_conversations_of_one_face_share_one_server() {
     place.grant(CLIENT, &["call:shared"]);
     let mut face = place.face();
     for title in ["one", "two", "three"] {
-        let plan = face.call("plan", &json!({"title": title, "steps": ["a"]})).unwrap();
+        let plan = face
+            .call("plan", &json!({"title": title, "steps": ["a"]}))
+            .unwrap();
         let thread = plan["structuredContent"]["thread"].clone();
         let call = json!({"tool": "shared/echo", "input": {"text": title}, "thread": thread});
         let contract = face.call_text("call", &call).unwrap();
         assert!(contract.starts_with("Not called yet"), "{contract}");
         assert_eq!(face.call_text("call", &call).unwrap(), title);
     }
-    assert_eq!(place.witnessed("shared", "start"), 1, "{:?}", place.witness("shared"));
+    assert_eq!(
+        place.witnessed("shared", "start"),
+        1,
+        "{:?}",
+        place.witness("shared")
+    );
     face.close().unwrap();
     place.assert_nobody_is_left("after the face");
 }
@@ -80,20 +95,34 @@ fn a_saved_recipe_a_connected_server_and_a_policy_are_there_without_a_restart() 
     place.recipe("hello", "echo hello {name=world}", &["name"]);
     place.recipe("other", "echo other", &[]);
     let call = json!({"tool": "hello", "input": {"name": "you"}});
-    until(&mut face, |face| read(face, "~/tools/hello").contains("# recipes/hello"));
+    until(&mut face, |face| {
+        read(face, "~/tools/hello").contains("# recipes/hello")
+    });
     assert_eq!(face.call_text("call", &call).unwrap().trim(), "hello you");
 
     std::fs::write(place.path("home/recipes/broken.json"), "{").unwrap();
     until(&mut face, |face| read(face, "~/tools/").contains("broken.json"));
-    assert!(face.call_text("call", &call).unwrap().contains("hello you"), "a broken file hides no other");
+    assert!(
+        face.call_text("call", &call).unwrap().contains("hello you"),
+        "a broken file hides no other"
+    );
 
     place.fixture_server("late", &[], "");
     until(&mut face, |face| read(face, "~/tools/late/").contains("echo"));
-    std::fs::write(place.path("home/policy.toml"), "deny = [\"call:recipes/hello\"]\n").unwrap();
-    until(&mut face, |face| !face.call_text("call", &call).unwrap().contains("hello you"));
+    std::fs::write(
+        place.path("home/policy.toml"),
+        "deny = [\"call:recipes/hello\"]\n",
+    )
+    .unwrap();
+    until(&mut face, |face| {
+        !face.call_text("call", &call).unwrap().contains("hello you")
+    });
     std::fs::write(place.path("home/policy.toml"), "deny = [\n").unwrap();
     read(&mut face, "~/tools/");
-    assert!(!face.call_text("call", &call).unwrap().contains("hello you"), "a broken policy allows nothing new");
+    assert!(
+        !face.call_text("call", &call).unwrap().contains("hello you"),
+        "a broken policy allows nothing new"
+    );
     face.close().unwrap();
     place.assert_nobody_is_left("after the face");
 }
@@ -112,10 +141,18 @@ fn until(face: &mut RawClient, so: impl Fn(&mut RawClient) -> bool) {
 fn no_secret_value_stands_anywhere_but_in_the_secret_store() {
     const CANARY: &str = "canary-4b1d-swordfish";
     let place = Place::new();
-    let mut set = place.pentad(&["secret", "set", "github"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut set = place
+        .pentad(&["secret", "set", "github"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     set.stdin.take().unwrap().write_all(CANARY.as_bytes()).unwrap();
     assert!(set.wait().unwrap().success());
-    place.fixture_server("keeps", &["--stderr", CANARY], "env = { TOKEN = \"${secret:github}\" }");
+    place.fixture_server(
+        "keeps",
+        &["--stderr", CANARY],
+        "env = { TOKEN = \"${secret:github}\" }",
+    );
     place.grant(CLIENT, &["call:keeps"]);
     let mut face = place.face();
     let mut said = Vec::new();
@@ -138,10 +175,16 @@ fn no_secret_value_stands_anywhere_but_in_the_secret_store() {
     }
     face.close().unwrap();
     let mut grep = std::process::Command::new("grep");
-    grep.args(["-rlaF", CANARY]).arg(place.home()).arg("--exclude-dir=keys");
+    grep.args(["-rlaF", CANARY])
+        .arg(place.home())
+        .arg("--exclude-dir=keys");
     let found = grep.output().unwrap();
     let config = String::from_utf8_lossy(&found.stdout).replace(&text(&place.path("home/config.toml")), "");
-    assert_eq!(config.trim(), "", "only the configuration that this test wrote has it");
+    assert_eq!(
+        config.trim(),
+        "",
+        "only the configuration that this test wrote has it"
+    );
 }
 
 #[test]
@@ -151,7 +194,10 @@ fn m06_a_home_that_cannot_be_used_answers_at_once_and_says_why_when_asked() {
     let mut face = place.face();
     assert!(tools_list(&mut face).contains("delegate"));
     let why = read(&mut face, "~/self");
-    assert!(why.contains("config.toml") && why.contains("did you mean 'command'"), "{why}");
+    assert!(
+        why.contains("config.toml") && why.contains("did you mean 'command'"),
+        "{why}"
+    );
     face.close().unwrap();
 
     let newer = Place::new();
@@ -161,13 +207,24 @@ fn m06_a_home_that_cannot_be_used_answers_at_once_and_says_why_when_asked() {
     face.close().unwrap();
     let database = newer.path("home/state/pentad.db");
     let script = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('pragma user_version=9999'); c.close()";
-    assert!(std::process::Command::new("python3").args(["-c", script]).arg(&database).status().unwrap().success());
+    assert!(
+        std::process::Command::new("python3")
+            .args(["-c", script])
+            .arg(&database)
+            .status()
+            .unwrap()
+            .success()
+    );
     let before = std::fs::read(&database).unwrap();
     let mut face = newer.face();
     let why = read(&mut face, "~/self");
     assert!(why.contains("pentad.db") && why.contains("newer"), "{why}");
     face.close().unwrap();
-    assert_eq!(std::fs::read(&database).unwrap(), before, "a newer database is not touched");
+    assert_eq!(
+        std::fs::read(&database).unwrap(),
+        before,
+        "a newer database is not touched"
+    );
 }
 
 /// A `pentad up` and what it printed when it was ready.
@@ -179,12 +236,21 @@ struct Up {
 
 impl Up {
     fn start(place: &Place) -> Self {
-        let mut child =
-            place.pentad(&["up", "--port", "0", "--json", "--client", "web"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = place
+            .pentad(&["up", "--port", "0", "--json", "--client", "web"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
-        Self { child, url: ready["url"].as_str().unwrap().to_owned(), tokens: ready["tokens"].clone() }
+        Self {
+            child,
+            url: ready["url"].as_str().unwrap().to_owned(),
+            tokens: ready["tokens"].clone(),
+        }
     }
 
     fn authority(&self) -> &str {
@@ -194,15 +260,24 @@ impl Up {
     /// Sends one request and returns status line, headers and body as they came.
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
         let mut stream = TcpStream::connect(self.authority()).unwrap();
-        let host = if headers.iter().any(|(name, _)| *name == "Host") { "" } else { self.authority() };
-        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        let host = if headers.iter().any(|(name, _)| *name == "Host") {
+            ""
+        } else {
+            self.authority()
+        };
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
+            body.len()
+        );
         if !host.is_empty() {
             request.push_str(&format!("Host: {host}\r\n"));
         }
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
-        stream.write_all(format!("{request}\r\n{body}").as_bytes()).unwrap();
+        stream
+            .write_all(format!("{request}\r\n{body}").as_bytes())
+            .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
@@ -211,7 +286,14 @@ impl Up {
     fn token(&self, of: &str) -> String {
         let tokens = self.tokens.as_object().unwrap();
         let found = tokens.iter().find(|(kind, _)| kind.contains(of));
-        format!("Bearer {}", found.unwrap_or_else(|| panic!("no token of {of}: {tokens:?}")).1.as_str().unwrap())
+        format!(
+            "Bearer {}",
+            found
+                .unwrap_or_else(|| panic!("no token of {of}: {tokens:?}"))
+                .1
+                .as_str()
+                .unwrap()
+        )
     }
 
     fn end(mut self) {
@@ -229,23 +311,59 @@ fn the_same_verbs_over_http() {
     let body = json!({"verb": "call", "arguments": {"tool": "hello", "input": {"name": "http"}}}).to_string();
     let json_type = ("Content-Type", "application/json");
     let person = up.token("person");
-    let said = up.ask("POST", "/api/v1/invoke", &[json_type, ("Authorization", &person)], &body);
-    assert!(said.starts_with("HTTP/1.1 200") && said.contains("hello http"), "{said}");
+    let said = up.ask(
+        "POST",
+        "/api/v1/invoke",
+        &[json_type, ("Authorization", &person)],
+        &body,
+    );
+    assert!(
+        said.starts_with("HTTP/1.1 200") && said.contains("hello http"),
+        "{said}"
+    );
 
     let client = up.token("web");
-    let said = up.ask("POST", "/api/v1/invoke", &[json_type, ("Authorization", &client)], &body);
-    assert!(said.contains("Not called yet"), "a client is a client here, too: {said}");
-    assert!(up.ask("POST", "/api/v1/invoke", &[json_type], &body).starts_with("HTTP/1.1 401"));
-    let rebound = [json_type, ("Authorization", person.as_str()), ("Host", "evil.example:80")];
+    let said = up.ask(
+        "POST",
+        "/api/v1/invoke",
+        &[json_type, ("Authorization", &client)],
+        &body,
+    );
+    assert!(
+        said.contains("Not called yet"),
+        "a client is a client here, too: {said}"
+    );
+    assert!(
+        up.ask("POST", "/api/v1/invoke", &[json_type], &body)
+            .starts_with("HTTP/1.1 401")
+    );
+    let rebound = [
+        json_type,
+        ("Authorization", person.as_str()),
+        ("Host", "evil.example:80"),
+    ];
     let said = up.ask("POST", "/api/v1/invoke", &rebound, &body);
     assert!(said.starts_with("HTTP/1.1 4"), "{said}");
-    let foreign = [json_type, ("Authorization", person.as_str()), ("Origin", "https://evil.example")];
-    assert!(up.ask("POST", "/api/v1/invoke", &foreign, &body).starts_with("HTTP/1.1 403"));
-    assert!(up.ask("POST", "/mcp", &[json_type, ("Authorization", &person)], "{}").contains("pentad mcp"));
+    let foreign = [
+        json_type,
+        ("Authorization", person.as_str()),
+        ("Origin", "https://evil.example"),
+    ];
+    assert!(
+        up.ask("POST", "/api/v1/invoke", &foreign, &body)
+            .starts_with("HTTP/1.1 403")
+    );
+    assert!(
+        up.ask("POST", "/mcp", &[json_type, ("Authorization", &person)], "{}")
+            .contains("pentad mcp")
+    );
 
     let second = place.pentad(&["up", "--port", "0"]).output().unwrap();
     let why = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(!second.status.success() && why.contains(&up.child.id().to_string()), "{why}");
+    assert!(
+        !second.status.success() && why.contains(&up.child.id().to_string()),
+        "{why}"
+    );
     let events = place.pentad(&["log", "--json", "-n", "100"]).output().unwrap();
     assert!(String::from_utf8_lossy(&events.stdout).contains("client:web"));
     up.end();
@@ -258,7 +376,11 @@ fn an_attached_file_is_read_by_its_address_from_anywhere() {
     std::fs::write(place.path("work/note.txt"), "attached words\n").unwrap();
     let out = place.pentad(&["attach", "note.txt"]).output().unwrap();
     let printed = String::from_utf8_lossy(&out.stdout).into_owned();
-    let address = printed.split_whitespace().find(|word| word.starts_with("attachment:")).unwrap().to_owned();
+    let address = printed
+        .split_whitespace()
+        .find(|word| word.starts_with("attachment:"))
+        .unwrap()
+        .to_owned();
     let mut face = place.face();
     assert!(read(&mut face, &address).contains("attached words"));
     let write = json!({"address": "~/memory/copy.txt", "options": {"fromAttachment": address.trim_start_matches("attachment:")}});
@@ -285,7 +407,10 @@ fn a_client_of_each_revision_gets_the_same_five_tools() {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let answer = stateless.request("tools/list", &json!({"_meta": meta})).unwrap();
-    assert!(answer["result"]["ttlMs"].as_u64().unwrap() >= 3_600_000, "{answer}");
+    assert!(
+        answer["result"]["ttlMs"].as_u64().unwrap() >= 3_600_000,
+        "{answer}"
+    );
     lists.push(answer["result"]["tools"].to_string());
     stateless.close().unwrap();
     assert!(lists.iter().all(|list| *list == lists[0]));

@@ -9,7 +9,10 @@ use std::process::Command;
 use common::{Place, binary, text};
 
 fn has(shell: &str) -> bool {
-    Command::new(shell).args(["-c", "exit 0"]).status().is_ok_and(|status| status.success())
+    Command::new(shell)
+        .args(["-c", "exit 0"])
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 #[test]
@@ -29,21 +32,34 @@ fn addresses_survive_every_shell() {
                 .current_dir(place.path("work"))
                 .output()
                 .unwrap();
-            assert!(output.status.success(), "{shell}: {line}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{shell}: {line}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
         };
-        run(&format!("{binary} write ~/memory/from/{shell}.md 'words of {shell}'"));
+        run(&format!(
+            "{binary} write ~/memory/from/{shell}.md 'words of {shell}'"
+        ));
         for spelling in [
             format!("~/memory/from/{shell}.md"),
             format!("'~/memory/from/{shell}.md'"),
             format!("\"$HOME/memory/from/{shell}.md\""),
         ] {
-            assert_eq!(run(&format!("{binary} read {spelling}")), format!("words of {shell}"), "{spelling}");
+            assert_eq!(
+                run(&format!("{binary} read {spelling}")),
+                format!("words of {shell}"),
+                "{spelling}"
+            );
         }
         assert!(run(&format!("{binary} read ~/self")).contains("main"));
         assert!(run(&format!("{binary} read ~/tools/")).contains("library"));
     }
-    assert!(!place.path("person/memory").exists(), "nothing was written where the shell thought");
+    assert!(
+        !place.path("person/memory").exists(),
+        "nothing was written where the shell thought"
+    );
 }
 
 #[test]
@@ -57,6 +73,14 @@ fn completions_are_accepted_by_the_shells_they_are_for() {
         let output = place.pentad(&["completions", shell]).output().unwrap();
         std::fs::write(&script, output.stdout).unwrap();
         let flag = if shell == "fish" { "--no-execute" } else { "-n" };
-        assert!(Command::new(shell).arg(flag).arg(&script).status().unwrap().success(), "{shell}");
+        assert!(
+            Command::new(shell)
+                .arg(flag)
+                .arg(&script)
+                .status()
+                .unwrap()
+                .success(),
+            "{shell}"
+        );
     }
 }

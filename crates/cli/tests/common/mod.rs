@@ -106,8 +106,13 @@ impl Place {
 
     /// Writes a recipe of this template with these arguments.
     pub fn recipe(&self, name: &str, template: &str, args: &[&str]) {
-        let recipe = serde_json::json!({"description": format!("Is {name}."), "template": template, "args": args});
-        std::fs::write(self.path(&format!("home/recipes/{name}.json")), recipe.to_string()).unwrap();
+        let recipe =
+            serde_json::json!({"description": format!("Is {name}."), "template": template, "args": args});
+        std::fs::write(
+            self.path(&format!("home/recipes/{name}.json")),
+            recipe.to_string(),
+        )
+        .unwrap();
     }
 
     /// Returns the environment of everything that is started here.
@@ -152,7 +157,11 @@ impl Place {
     pub fn litter(&self) {
         let script = self.path("litter.sh");
         std::fs::write(&script, LITTER).unwrap();
-        self.recipe("litter", &format!("sh {} {{tag}} {{fifo=-}} {{hold=0}}", text(&script)), &["tag", "fifo", "hold"]);
+        self.recipe(
+            "litter",
+            &format!("sh {} {{tag}} {{fifo=-}} {{hold=0}}", text(&script)),
+            &["tag", "fifo", "hold"],
+        );
     }
 
     /// Makes a named pipe; opening it for reading waits until somebody writes.
@@ -185,7 +194,10 @@ pub fn described(pids: &[Pid]) -> String {
         let pid = pid.as_raw_nonzero();
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let parent = parent_of(pid.get()).unwrap_or_default();
-        format!("{pid} (of {parent}): {}", String::from_utf8_lossy(&words).replace('\0', " "))
+        format!(
+            "{pid} (of {parent}): {}",
+            String::from_utf8_lossy(&words).replace('\0', " ")
+        )
     };
     pids.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -193,7 +205,12 @@ pub fn described(pids: &[Pid]) -> String {
 /// Returns the parent of a process.
 pub fn parent_of(pid: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+    stat.rsplit_once(')')?
+        .1
+        .split_ascii_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 /// Returns the spawner and the wardens of a face.
@@ -204,7 +221,9 @@ pub fn keepers_of(face: u32) -> Vec<Pid> {
 /// Returns the spawner of a face, if it has one.
 pub fn spawner_of(face: u32) -> Option<Pid> {
     let face = i32::try_from(face).ok();
-    keepers_of(face?.unsigned_abs()).into_iter().find(|pid| parent_of(pid.as_raw_nonzero().get()) == face)
+    keepers_of(face?.unsigned_abs())
+        .into_iter()
+        .find(|pid| parent_of(pid.as_raw_nonzero().get()) == face)
 }
 
 /// Returns the binary under test.
@@ -220,7 +239,10 @@ pub fn text(path: &Path) -> String {
 /// Returns stdout, and the exit code; stderr is shown when a test fails.
 pub fn finished(output: &Output) -> (Option<i32>, String) {
     eprint!("{}", String::from_utf8_lossy(&output.stderr));
-    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+    )
 }
 
 /// Reads a home's journal from outside, while nothing or something else has it open.
@@ -232,7 +254,10 @@ pub struct Reading {
 impl Reading {
     /// Opens the journal of a place.
     pub fn of(place: &Place) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let journal = Journal::open(&place.path("home/state"), JournalOptions::default()).unwrap();
         Self { runtime, journal }
     }
@@ -245,7 +270,10 @@ impl Reading {
     /// Returns every event of every thread, and checks that each thread's chain is whole.
     pub fn whole(&self) -> Vec<Event> {
         self.ask(async |store| {
-            let filter = ThreadFilter { limit: 10_000, ..ThreadFilter::default() };
+            let filter = ThreadFilter {
+                limit: 10_000,
+                ..ThreadFilter::default()
+            };
             for hit in store.threads(filter).await.unwrap() {
                 let broken = store.verify(hit.thread.id).await.unwrap();
                 assert_eq!(broken, None, "thread {} is broken there", hit.thread.id);

@@ -87,7 +87,7 @@ impl Engine {
                 }
             }
             Access::Read(_) | Access::Write(_) => {
-                drop(self.parts.gate.judge(&act, &context.authority).await?)
+                self.parts.gate.judge(&act, &context.authority).await?;
             }
         }
         Ok(scene(context, verb, path))

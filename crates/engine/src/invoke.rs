@@ -264,11 +264,13 @@ impl Engine {
             Ok(view) => view,
             Err(refusal) => return self.outcome(context, verb, Err(refusal), &Rendering::default(), limit),
         };
+        // A model has the text before it; the value beside it only where it is small and no repetition of a page.
         let value_fits = !context.caller.actor.is_model()
-            || product
-                .value
-                .as_ref()
-                .is_none_or(|v| v.to_string().len() <= view::SMALL_VALUE_BYTES);
+            || (verb != Verb::Read
+                && product
+                    .value
+                    .as_ref()
+                    .is_none_or(|v| v.to_string().len() <= view::SMALL_VALUE_BYTES));
         Outcome {
             status,
             verb,

@@ -1,5 +1,7 @@
 //! Masking secret values in everything that is shown or kept.
 
+use std::sync::{Arc, PoisonError, RwLock};
+
 use pentad_model::Refusal;
 use serde_json::Value;
 
@@ -7,30 +9,41 @@ use serde_json::Value;
 const MIN_BYTES: usize = 6;
 const MASK: &str = "[secret]";
 
-/// Knows the secret values of this home and masks them.
+/// Knows the secret values of this home and masks them. Clones share what they know.
 #[derive(Clone, Default)]
-pub struct Redactor(Vec<String>);
+pub struct Redactor(Arc<RwLock<Arc<[String]>>>);
 
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Redactor({} values)", self.0.len())
+        write!(f, "Redactor({} values)", self.values().len())
     }
 }
 
 impl Redactor {
-    /// Returns a redactor of these values, longest first; values under six bytes are left out.
+    /// Returns a redactor of these values.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
+        let redactor = Self::default();
+        redactor.replace(values);
+        redactor
+    }
+
+    /// Masks these values from now on, longest first; values under six bytes are left out.
+    pub fn replace(&self, values: impl IntoIterator<Item = String>) {
         let mut values: Vec<String> = values.into_iter().filter(|v| v.len() >= MIN_BYTES).collect();
         values.sort_by_key(|v| std::cmp::Reverse(v.len()));
         values.dedup();
-        Self(values)
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = values.into();
+    }
+
+    fn values(&self) -> Arc<[String]> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Masks secret values in a text.
     #[must_use]
     pub fn text(&self, text: String) -> String {
-        self.0.iter().fold(text, |text, secret| {
+        self.values().iter().fold(text, |text, secret| {
             if text.contains(secret.as_str()) {
                 text.replace(secret.as_str(), MASK)
             } else {
@@ -42,7 +55,7 @@ impl Redactor {
     /// Masks secret values in all strings and keys of a value.
     #[must_use]
     pub fn value(&self, value: Value) -> Value {
-        if self.0.is_empty() {
+        if self.values().is_empty() {
             return value;
         }
         match value {
@@ -60,7 +73,7 @@ impl Redactor {
     /// Masks secret values in a refusal.
     #[must_use]
     pub fn refusal(&self, refusal: Refusal) -> Refusal {
-        if self.0.is_empty() {
+        if self.values().is_empty() {
             return refusal;
         }
         Refusal {

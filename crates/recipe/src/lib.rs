@@ -31,3 +31,4 @@ pub use recipe::{Body, InvalidRecipe, Place, Recipe, derive_description};
 pub use root::{Root, RootFormat, RootKind};
 pub use scan::{Discovery, Entry, Scanner, State};
 pub use source::RecipeSource;
+pub use watch::Watch;

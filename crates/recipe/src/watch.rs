@@ -23,7 +23,7 @@ enum Signal {
 
 /// Watches roots on a thread of its own until it is stopped.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     signals: SyncSender<Signal>,
     thread: Option<JoinHandle<()>>,
 }
@@ -33,7 +33,10 @@ impl Watch {
     ///
     /// A root that is missing is watched through its nearest existing ancestor, and one that was removed is found again
     /// when it comes back. `failed` is told when watching has become impossible.
-    pub(crate) fn start(
+    ///
+    /// # Errors
+    /// Fails when the system has no watches left or nothing can be watched.
+    pub fn start(
         roots: Vec<PathBuf>,
         changed: impl Fn() + Send + 'static,
         failed: impl Fn(String) + Send + 'static,
@@ -64,7 +67,7 @@ impl Watch {
     }
 
     /// Stops watching and waits for the thread.
-    pub(crate) fn stop(mut self) {
+    pub fn stop(mut self) {
         // A full channel means that the thread is about to look; it takes the next signal then.
         drop(self.signals.send(Signal::Stop));
         if let Some(thread) = self.thread.take() {

@@ -89,7 +89,8 @@ impl Args {
                     }
                 };
                 let content = json!({"description": description, "template": template});
-                arguments.insert("content".to_owned(), content.to_string().into());
+                // The file is a person's to read and edit.
+                arguments.insert("content".to_owned(), format!("{content:#}\n").into());
             }
         }
         if self.dry_run {
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn a_person_gets_a_derived_description_and_is_told() {
         let (written, note) = arguments(&["say", "echo {text}"], None).unwrap();
-        let content = "{\"description\":\"Runs `echo {text}`.\",\"template\":\"echo {text}\"}";
+        let content = "{\n  \"description\": \"Runs `echo {text}`.\",\n  \"template\": \"echo {text}\"\n}\n";
         assert_eq!(written, json!({"address": "~/tools/say", "content": content}));
         assert!(note.unwrap().contains("is derived"));
     }

@@ -148,5 +148,16 @@ fn ready(access: &Access, local: SocketAddr, terminal: &Terminal) -> String {
     for (kind, token) in tokens {
         text.push_str(&format!("token of {kind}: {token}\n"));
     }
+    let program =
+        std::env::current_exe().map_or_else(|_| "pentad".to_owned(), |path| path.display().to_string());
+    text.push_str(&format!(
+        "\nConnect an MCP client over standard input and output:\n  \
+         claude mcp add pentad -- {program} mcp\n  \
+         {{\"mcpServers\": {{\"pentad\": {{\"command\": \"{program}\", \"args\": [\"mcp\"]}}}}}}\n\
+         Use HTTP with a token from above:\n  \
+         curl -H 'Authorization: Bearer TOKEN' -H 'Content-Type: application/json' \\\n       \
+         -d '{{\"verb\":\"read\",\"arguments\":{{\"address\":\"~/tools/\"}}}}' {url}/api/v1/invoke\n\
+         Ctrl-C ends it, and everything that it started.\n"
+    ));
     text
 }

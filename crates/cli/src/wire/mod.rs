@@ -4,6 +4,7 @@ mod environment;
 mod explain;
 mod key;
 mod lookup;
+mod reload;
 mod resources;
 mod servers;
 mod unusable;
@@ -32,7 +33,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use self::explain::CatalogContracts;
+use self::reload::{Followers, Reload};
 use self::resources::Resources;
+use self::servers::Servers;
 
 /// The argument with which our own binary becomes the spawner.
 pub const SPAWNER_ARGUMENT: &str = "__spawner";
@@ -70,6 +73,8 @@ pub struct Opened {
     reaping: CancellationToken,
     /// Takes the exit status of orphans that come to this process.
     reaper: JoinHandle<()>,
+    /// Follows the home's own files.
+    reload: Option<Reload>,
 }
 
 /// Opens a home: journal, sources, gate, space, engine. Starts the spawner, and no server.
@@ -113,15 +118,15 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         store: Arc::clone(&store),
         memory_dir: memory_dir(home),
     });
-    let mut sources: Vec<Arc<dyn ToolSource>> = vec![
+    let sources: Vec<Arc<dyn ToolSource>> = vec![
         Arc::clone(&builtin) as _,
         Arc::clone(&recipes) as _,
         Arc::clone(&library) as _,
     ];
-    let servers = servers::sources(home, config, &face, &spawner).await?;
-    sources.extend(servers.sources);
     let catalog = Arc::new(Catalog::new(sources));
     builtin.attach(&catalog);
+    let servers = Arc::new(Servers::new(home, &face, &spawner));
+    servers.apply(config, &catalog).await?;
 
     let gate = Arc::new(Gate::new(
         Arc::clone(&store),
@@ -137,10 +142,20 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         Arc::clone(&gate),
     )));
     space.register(Arc::new(Resources {
-        servers: servers.usable,
+        servers: Arc::clone(&servers),
         store: Arc::clone(&store),
         attachment_bytes: config.limits.attachment_bytes,
     }));
+    let redactor = Redactor::new(secret_values(home)?);
+    let reload = (lifetime == Lifetime::Long).then(|| {
+        Reload::start(Followers {
+            home: home.clone(),
+            servers,
+            catalog: Arc::clone(&catalog),
+            gate: Arc::clone(&gate),
+            redactor: redactor.clone(),
+        })
+    });
     let engine = Engine::new(EngineParts {
         store,
         catalog: Arc::clone(&catalog),
@@ -149,7 +164,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         author,
         runs_dir: home.runs(),
         memory_dir: memory_dir(home),
-        redactor: redactor(home)?,
+        redactor,
         clients: clients(config),
         limits: engine_limits(config),
         strict_touch: config.call.strict_touch,
@@ -164,6 +179,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         spawner,
         reaping,
         reaper,
+        reload,
     })
 }
 
@@ -181,6 +197,9 @@ impl Opened {
 
     /// Ends what was started, in order: acts, sources, processes, journal. Each step is bounded.
     pub async fn close(self) {
+        if let Some(reload) = self.reload {
+            reload.stop().await;
+        }
         if !self.verbs.0.shutdown(CLOSE_LIMIT).await {
             tracing::warn!("acts were still in progress after {CLOSE_LIMIT:?}");
         }
@@ -256,7 +275,8 @@ fn policy(home: &Home) -> Policy {
     }
 }
 
-fn redactor(home: &Home) -> anyhow::Result<Redactor> {
+/// Returns the values of all secrets of the home, to be masked.
+fn secret_values(home: &Home) -> anyhow::Result<Vec<String>> {
     let secrets = Secrets::of(home);
     let mut values = Vec::new();
     for name in secrets.list()? {
@@ -264,7 +284,7 @@ fn redactor(home: &Home) -> anyhow::Result<Redactor> {
             values.push(value.reveal().to_owned());
         }
     }
-    Ok(Redactor::new(values))
+    Ok(values)
 }
 
 fn clients(config: &Config) -> BTreeMap<Name, ClientSettings> {

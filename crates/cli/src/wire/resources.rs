@@ -1,6 +1,5 @@
 //! `mcp:<server>/<uri>`: resources of connected servers.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,22 +13,24 @@ use pentad_program::{Content, Store, ToolFailure};
 use pentad_space::{AddressFamily, Scene, attach_bytes, frame};
 use serde_json::json;
 
+use super::servers::Servers;
+
 /// Serves resources through the servers that have them.
 pub struct Resources {
-    pub servers: BTreeMap<String, Arc<StdioServer>>,
+    pub servers: Arc<Servers>,
     pub store: Arc<dyn Store>,
     pub attachment_bytes: u64,
 }
 
 impl Resources {
-    fn server(&self, name: &str) -> Result<&Arc<StdioServer>, Refusal> {
+    fn server(&self, name: &str) -> Result<Arc<StdioServer>, Refusal> {
         self.servers.get(name).ok_or_else(|| {
             Refusal::new(
                 RefusalKind::NotFound,
                 name,
                 format!("There is no connected server '{}'.", visible(name)),
             )
-            .supported(self.servers.keys().cloned())
+            .supported(self.servers.names())
         })
     }
 

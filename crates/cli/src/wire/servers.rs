@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
+use pentad_catalog::Catalog;
 use pentad_keeper::config::{ServerEntry, Share};
 use pentad_keeper::template::TemplateError;
 use pentad_keeper::{Config, Home, Secrets};
 use pentad_mcp::{DEPTH_VARIABLE, ServerConfig, ServerLimits, ServerRuntime, StdioServer, ToolTrust};
 use pentad_process::{Spawner, clean_env};
-use pentad_program::ToolSource;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
@@ -19,58 +20,126 @@ use super::unusable::Unusable;
 
 /// How many servers start at a time.
 const STARTS: usize = 4;
+/// How long a removed server may take to end.
+const STOP_LIMIT: Duration = Duration::from_secs(3);
 
-/// The configured servers.
-#[derive(Default)]
+/// The configured servers of an open home.
 pub struct Servers {
-    /// A source for each; one that cannot be used says why.
-    pub sources: Vec<Arc<dyn ToolSource>>,
-    /// Those that can be used, by name.
-    pub usable: BTreeMap<String, Arc<StdioServer>>,
+    home: Home,
+    face: BTreeMap<OsString, OsString>,
+    spawner: Arc<Spawner>,
+    starts: Arc<Semaphore>,
+    /// What is in force, by name.
+    known: tokio::sync::Mutex<BTreeMap<String, ServerEntry>>,
+    usable: RwLock<BTreeMap<String, Arc<StdioServer>>>,
 }
 
-/// Makes a source of each configured server.
-///
-/// # Errors
-/// Fails only when the home's own key cannot be read or made.
-pub async fn sources(
-    home: &Home,
-    config: &Config,
-    face: &BTreeMap<OsString, OsString>,
-    spawner: &Arc<Spawner>,
-) -> anyhow::Result<Servers> {
-    let enabled: Vec<(String, ServerEntry)> = config
-        .servers
-        .iter()
-        .filter(|(_, s)| !s.disabled)
-        .map(|(n, s)| (n.clone(), s.clone()))
-        .collect();
-    if enabled.is_empty() {
-        return Ok(Servers::default());
+impl Servers {
+    /// Returns an empty set for a home.
+    pub fn new(home: &Home, face: &BTreeMap<OsString, OsString>, spawner: &Arc<Spawner>) -> Self {
+        Self {
+            home: home.clone(),
+            face: face.clone(),
+            spawner: Arc::clone(spawner),
+            starts: Arc::new(Semaphore::new(STARTS)),
+            known: tokio::sync::Mutex::default(),
+            usable: RwLock::default(),
+        }
     }
-    let runtime = runtime(home, config, face, spawner)?;
-    let lookup = HomeLookup {
-        secrets: Secrets::of(home),
-        face: face.clone(),
-        spawner: Arc::clone(spawner),
-        runtime: Handle::current(),
-    };
-    let limits = default_limits(config);
-    let servers = tokio::task::spawn_blocking(move || {
-        let mut servers = Servers::default();
-        for (name, entry) in enabled {
-            match server(&name, &entry, &limits, &runtime, &lookup) {
-                Ok(server) => {
-                    servers.sources.push(Arc::clone(&server) as _);
-                    servers.usable.insert(name, server);
-                }
-                Err(why) => servers.sources.push(Arc::new(Unusable::new(&name, why))),
+
+    /// Returns a server that can be used.
+    pub fn get(&self, name: &str) -> Option<Arc<StdioServer>> {
+        self.usable
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .map(Arc::clone)
+    }
+
+    /// Returns the names of the servers that can be used.
+    pub fn names(&self) -> Vec<String> {
+        self.usable
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .keys()
+            .cloned()
+            .collect()
+    }
+
+    /// Makes the catalog have exactly the servers that the configuration has. A server whose entry did not change is
+    /// not touched; one that cannot be used becomes a source that says why.
+    ///
+    /// # Errors
+    /// Fails only when the home's own key cannot be read or made.
+    pub async fn apply(&self, config: &Config, catalog: &Catalog) -> anyhow::Result<()> {
+        let mut known = self.known.lock().await;
+        let wanted: BTreeMap<String, ServerEntry> = config
+            .servers
+            .iter()
+            .filter(|(_, s)| !s.disabled)
+            .map(|(n, s)| (n.clone(), s.clone()))
+            .collect();
+        let stale: Vec<String> = known
+            .iter()
+            .filter(|(n, s)| wanted.get(*n) != Some(s))
+            .map(|(n, _)| n.clone())
+            .collect();
+        let fresh: Vec<(String, ServerEntry)> = wanted
+            .iter()
+            .filter(|(n, s)| known.get(*n) != Some(s))
+            .map(|(n, s)| (n.clone(), s.clone()))
+            .collect();
+        for name in stale {
+            self.usable
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&name);
+            if let Some(source) = catalog.remove_source(&name) {
+                source.shutdown(STOP_LIMIT).await;
             }
         }
-        servers
-    });
-    Ok(servers.await?)
+        if !fresh.is_empty() {
+            for (name, made) in self.make(config, fresh).await? {
+                match made {
+                    Ok(server) => {
+                        catalog.add_source(Arc::clone(&server) as _);
+                        self.usable
+                            .write()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .insert(name, server);
+                    }
+                    Err(why) => catalog.add_source(Arc::new(Unusable::new(&name, why))),
+                }
+            }
+        }
+        *known = wanted;
+        Ok(())
+    }
+
+    async fn make(&self, config: &Config, fresh: Vec<(String, ServerEntry)>) -> anyhow::Result<Vec<Made>> {
+        let runtime = runtime(&self.home, config, &self.face, &self.spawner, &self.starts)?;
+        let lookup = HomeLookup {
+            secrets: Secrets::of(&self.home),
+            face: self.face.clone(),
+            spawner: Arc::clone(&self.spawner),
+            runtime: Handle::current(),
+        };
+        let limits = default_limits(config);
+        let making = tokio::task::spawn_blocking(move || {
+            fresh
+                .into_iter()
+                .map(|(name, entry)| {
+                    let made = server(&name, &entry, &limits, &runtime, &lookup);
+                    (name, made)
+                })
+                .collect()
+        });
+        Ok(making.await?)
+    }
 }
+
+/// A server, or why it cannot be used.
+type Made = (String, Result<Arc<StdioServer>, String>);
 
 fn server(
     name: &str,
@@ -157,6 +226,7 @@ fn runtime(
     config: &Config,
     face: &BTreeMap<OsString, OsString>,
     spawner: &Arc<Spawner>,
+    starts: &Arc<Semaphore>,
 ) -> anyhow::Result<ServerRuntime> {
     let env = clean_env(face, &config.env.names)
         .into_iter()
@@ -174,6 +244,6 @@ fn runtime(
         home_dir: home.path().to_path_buf(),
         own_executable: std::env::current_exe().ok(),
         depth,
-        starts: Arc::new(Semaphore::new(STARTS)),
+        starts: Arc::clone(starts),
     })
 }

@@ -34,24 +34,13 @@ pub struct Bench {
 }
 
 /// How a test wants its home.
+#[derive(Default)]
 pub struct Setup {
     pub policy: Policy,
     pub strict_touch: bool,
     pub secrets: Vec<String>,
     pub clients: BTreeMap<pentad_model::Name, ClientSettings>,
     pub limits: Limits,
-}
-
-impl Default for Setup {
-    fn default() -> Self {
-        Self {
-            policy: Policy::default(),
-            strict_touch: false,
-            secrets: Vec::new(),
-            clients: BTreeMap::new(),
-            limits: Limits::default(),
-        }
-    }
 }
 
 pub fn bench() -> Bench {

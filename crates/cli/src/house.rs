@@ -243,9 +243,14 @@ pub async fn serve_mcp(globals: &Globals, client: Option<Name>) -> anyhow::Resul
     };
     let opened: Arc<OnceCell<Opened>> = Arc::default();
     let verbs = lazy_verbs(&home, &opened);
-    let signals = tokio::spawn(end_on_signal(shutdown));
+    let owner = tokio::spawn(async move {
+        tokio::select! {
+            () = end_on_signal(shutdown.clone()) => {}
+            () = crate::parent::gone() => shutdown.cancel(),
+        }
+    });
     pentad_mcp::serve(verbs, options, tokio::io::stdin(), tokio::io::stdout()).await;
-    signals.abort();
+    owner.abort();
     if let Some(opened) = Arc::into_inner(opened).and_then(OnceCell::into_inner) {
         opened.close().await;
     }

@@ -8,6 +8,7 @@ mod house;
 mod input_arg;
 mod invoke;
 mod logging;
+mod parent;
 mod render;
 mod shell;
 mod terminal;

@@ -101,15 +101,21 @@ impl RawClient {
     pub fn response(&mut self, id: u64) -> Result<Value> {
         let until = Instant::now() + LIMIT;
         while Instant::now() < until {
-            let line = self.next_line()?;
-            let message: Value =
-                serde_json::from_str(&line).with_context(|| format!("no JSON on stdout: {line}"))?;
+            let message = parsed(&self.next_line()?)?;
             if message.get("id").and_then(Value::as_u64) == Some(id) && message.get("method").is_none() {
                 return Ok(message);
             }
             self.aside.push(message);
         }
         bail!("no response to request {id} within {LIMIT:?}")
+    }
+
+    /// Returns the next message, or nothing when none came within `limit` or the server closed its stdout.
+    pub fn message_within(&mut self, limit: Duration) -> Result<Option<Value>> {
+        match self.lines.recv_timeout(limit) {
+            Ok(line) => parsed(&line).map(Some),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Sends a request and waits for its whole response.
@@ -175,4 +181,8 @@ impl RawClient {
     pub fn wait(&mut self) -> Result<ExitStatus> {
         crate::process::wait_at_most(&mut self.child, LIMIT)
     }
+}
+
+fn parsed(line: &str) -> Result<Value> {
+    serde_json::from_str(line).with_context(|| format!("no JSON on stdout: {line}"))
 }

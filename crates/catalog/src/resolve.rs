@@ -34,7 +34,7 @@ impl std::fmt::Debug for Entry {
 pub enum Resolution {
     /// One tool.
     Found(Entry),
-    /// One of the five verbs; [`crate::contract::verb_contract`] explains it. `also` are tools of that bare name.
+    /// One of the five verbs, which have pages of their own. `also` are tools of that bare name.
     Verb {
         /// The verb.
         verb: Verb,

@@ -1,6 +1,6 @@
 //! The faces of one home as a client and a person meet them: stdio MCP, HTTP, changes while they run.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod common;
 

@@ -10,8 +10,6 @@ use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
-use crate::text::{self, View};
-
 /// The bytes of one read; as much as a pipe holds.
 const CHUNK: usize = 64 * 1024;
 /// How much more is read, without waiting, from a stream that is to be left.
@@ -56,30 +54,6 @@ impl Captured {
     #[must_use]
     pub fn omitted_bytes(&self) -> u64 {
         self.total_bytes - (self.head.len() + self.tail.len()) as u64
-    }
-
-    /// Returns at most this many bytes of text: the beginning and the end.
-    ///
-    /// The end gets half of the room, and three quarters after a failure, for that is where the reason is.
-    #[must_use]
-    pub fn view(&self, limit: usize, failed: bool) -> View {
-        let tail_limit = if failed { limit / 4 * 3 } else { limit / 2 };
-        let head_limit = limit - tail_limit;
-        let (head, tail, omitted_bytes) = if self.omitted_bytes() == 0 {
-            let cut = text::truncate_utf8(&[&*self.head, &*self.tail].concat(), head_limit, tail_limit);
-            (cut.head, cut.tail, cut.omitted_bytes)
-        } else {
-            let (head, taken) = text::prefix(text::skip_partial_end(&self.head), head_limit);
-            let (tail, kept) = text::suffix(text::skip_partial_start(&self.tail), tail_limit);
-            (head, tail, self.total_bytes - (taken + kept) as u64)
-        };
-        View {
-            head,
-            tail,
-            omitted_bytes,
-            total_bytes: self.total_bytes,
-            total_lines: self.total_lines,
-        }
     }
 }
 

@@ -34,10 +34,8 @@ mod ledger;
 mod marker;
 mod run;
 mod spawner;
-mod spill;
 #[cfg(target_os = "linux")]
 mod sweep;
-mod text;
 mod wire;
 
 pub use capture::{CaptureLimits, Captured, capture, capture_until};
@@ -49,7 +47,5 @@ pub use host::spawner_main;
 pub use marker::{LEAVES_VARIABLE, RUN_VARIABLE};
 pub use run::{Finished, Limit, OutputLimits, run_to_end};
 pub use spawner::{ShutdownEnd, Spawner, SpawnerProgram};
-pub use spill::{SpillPart, SpillRange, read_spill};
 #[cfg(target_os = "linux")]
 pub use sweep::{Leftover, sweep};
-pub use text::{Cut, View, truncate_utf8};

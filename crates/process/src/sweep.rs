@@ -27,7 +27,7 @@ pub struct Leftover {
     pub start_time: u64,
     /// The run that it belonged to.
     pub run_marker: String,
-    /// Its command line, cut to 200 bytes.
+    /// Its command line, cut to 200 characters.
     pub command: String,
     /// Whether it is gone now.
     pub ended: bool,
@@ -163,7 +163,10 @@ fn command_line(pid: Pid) -> String {
         .iter_mut()
         .filter(|byte| **byte == 0)
         .for_each(|byte| *byte = b' ');
-    crate::text::truncate_utf8(words.trim_ascii(), 200, 0).head
+    String::from_utf8_lossy(words.trim_ascii())
+        .chars()
+        .take(200)
+        .collect()
 }
 
 fn ends_before(fd: &OwnedFd, deadline: Instant) -> bool {

@@ -5,7 +5,6 @@
 
 mod example;
 mod schema;
-mod verbs;
 
 use std::fmt::Write as _;
 
@@ -14,7 +13,6 @@ use pentad_model::tool::{Hints, ToolDocument, ToolKind};
 use pentad_program::{Readiness, SourceStatus};
 use serde_json::Value;
 
-pub use self::verbs::verb_contract;
 use crate::catalog::Catalog;
 use crate::listing::readiness_words;
 

@@ -62,19 +62,6 @@ fn a_recipes_contract_shows_its_template() {
     insta::assert_snapshot!(contract(&tool, None));
 }
 
-#[test]
-fn the_write_verb_explains_how_to_make_a_tool() {
-    insta::assert_snapshot!(verb_contract(Verb::Write));
-}
-
-#[test]
-fn every_verb_has_a_contract_within_the_limit() {
-    for verb in Verb::ALL {
-        let text = verb_contract(verb);
-        assert!(text.len() <= MAX_CONTRACT_BYTES && text.starts_with(&format!("# {}", verb.name())));
-    }
-}
-
 fn long_schema(properties: usize, description: usize) -> Value {
     let all: Map<String, Value> = (0..properties)
         .map(|i| {

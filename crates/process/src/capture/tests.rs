@@ -63,24 +63,6 @@ proptest! {
 }
 
 #[test]
-fn o05_o06_a_view_shows_both_ends_and_says_what_is_left_out() {
-    let text: String = (1..=1000).map(|number| format!("line {number} é\n")).collect();
-    let captured = block_on(capture(text.as_bytes(), limits(100, 100)));
-    let good = captured.view(80, false);
-    assert_eq!(good.shown_bytes() + good.omitted_bytes, text.len() as u64);
-    assert_eq!(
-        good.text(Some("run:x/stdout")),
-        "line 1 é\nline 2 é\nline 3 é\nline 4 é\n\
-         [11813 of 11893 bytes (1000 lines in all) left out; read run:x/stdout for the rest]\n\
-         é\nline 998 é\nline 999 é\nline 1000 é\n"
-    );
-    let bad = captured.view(80, true);
-    assert!(bad.tail.len() > good.tail.len() && bad.head.len() < good.head.len());
-    let whole = block_on(capture("all of it".as_bytes(), limits(4, 100))).view(80, true);
-    assert_eq!(whole.text(None), "all of it");
-}
-
-#[test]
 fn a_spill_that_cannot_be_made_costs_the_middle_only() {
     let limits = CaptureLimits {
         spill: Some("/nowhere/at/all".into()),

@@ -34,6 +34,7 @@ fn read_contract(face: &mut RawClient, tool: &str) {
     assert_ne!(read["isError"], json!(true), "{read}");
 }
 
+#[allow(clippy::needless_pass_by_value)] // read better at every call
 fn call_params(tool: &str, input: Value) -> Value {
     json!({"name": "call", "arguments": {"tool": tool, "input": input}})
 }

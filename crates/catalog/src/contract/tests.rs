@@ -1,4 +1,3 @@
-use pentad_model::Verb;
 use pentad_model::tool::{Hints, ToolKind};
 use pentad_program::{Readiness, SourceStatus};
 use serde_json::{Map, Value, json};

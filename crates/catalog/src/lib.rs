@@ -19,7 +19,7 @@ pub use gate::{Act, Authority, Decision, Gate, Permit, Policy, Reach, Verdict};
 pub use listing::{Listing, SourceListing};
 pub use resolve::{Entry, Resolution, unknown_tool};
 pub use search::{Hit, SearchOptions, SearchOutcome};
-pub use validate::ValidationError;
+pub use validate::{ValidationError, unfit};
 pub use visibility::Visibility;
 
 #[cfg(test)]

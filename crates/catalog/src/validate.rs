@@ -29,6 +29,18 @@ const MAX_KEPT: usize = 512;
 /// Steps that one pattern may take on one value before it counts as not matching.
 const BACKTRACK_LIMIT: usize = 100_000;
 
+/// Returns the refusal of an input that does not fit a tool's contract.
+#[must_use]
+pub fn unfit(tool: &pentad_model::ToolRef, errors: &[ValidationError]) -> pentad_model::Refusal {
+    let list: Vec<String> = errors.iter().map(|error| format!("- {error}")).collect();
+    let message = format!(
+        "The input does not fit the contract of {tool}:\n{}",
+        list.join("\n")
+    );
+    pentad_model::Refusal::new(pentad_model::RefusalKind::Invalid, tool.to_string(), message)
+        .next_step(format!("read {} shows the contract", tool.address()))
+}
+
 /// One thing that is wrong with an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValidationError {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pentad_catalog::gate::{Act, Reach, Reason, input_hash};
-use pentad_catalog::{Authority, Catalog, Entry, Gate, Resolution, Verdict, Visibility};
+use pentad_catalog::{Authority, Catalog, Entry, Gate, Resolution, Verdict, Visibility, unfit};
 use pentad_model::grant::GrantVerb;
 use pentad_model::tool::ToolKind;
 use pentad_model::{Invocation, Name, Refusal, RefusalKind, ThreadId};
@@ -116,16 +116,7 @@ impl Contracts for CatalogContracts {
         let entry = self.find(tool)?;
         let errors = self.catalog.validate(&entry.document, &input);
         if !errors.is_empty() {
-            let list: Vec<String> = errors
-                .iter()
-                .map(|e| format!("{}: {}", e.path, e.message))
-                .collect();
-            let message = format!(
-                "The input does not fit the contract of {tool}:\n- {}",
-                list.join("\n- ")
-            );
-            return Err(Refusal::new(RefusalKind::Invalid, tool, message)
-                .next_step(format!("pentad tools {tool} shows the contract")));
+            return Err(unfit(&entry.document.tool, &errors));
         }
         let verdict = self.verdict(&entry, invocation, &input);
         let value = Value::Object(input);

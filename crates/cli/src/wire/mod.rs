@@ -166,7 +166,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         memory_dir: memory_dir(home),
         redactor,
         clients: clients(config),
-        limits: engine_limits(config),
+        limits: engine_limits(config, lifetime),
         strict_touch: config.call.strict_touch,
     });
     Ok(Opened {
@@ -308,11 +308,17 @@ fn bytes(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }
 
-fn engine_limits(config: &Config) -> pentad_engine::Limits {
+fn engine_limits(config: &Config, lifetime: Lifetime) -> pentad_engine::Limits {
     pentad_engine::Limits {
         view_bytes: bytes(config.limits.view_bytes),
         client_view_bytes: bytes(config.limits.client_view_bytes),
         call: config.limits.call_seconds.0,
+        // What is detached needs a process that stays.
+        detached: if lifetime == Lifetime::Long {
+            bytes(config.limits.detached_runs)
+        } else {
+            0
+        },
         ..pentad_engine::Limits::default()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pentad_catalog::listing::readiness_words;
-use pentad_catalog::{Entry, Resolution, ValidationError, Visibility, unknown_tool};
+use pentad_catalog::{Entry, Resolution, ValidationError, Visibility, unfit, unknown_tool};
 use pentad_model::event::EventBody;
 use pentad_model::outcome::Product;
 use pentad_model::verb::Call;
@@ -93,7 +93,7 @@ impl Engine {
             return if errors.is_empty() {
                 Ok(None)
             } else {
-                Err(unfit(entry, &errors))
+                Err(unfit(&entry.document.tool, &errors))
             };
         }
         let tool = entry.document.tool.to_string();
@@ -139,7 +139,7 @@ impl Engine {
         } else {
             text.push_str("Not called: the input does not fit the contract below.\n");
             for error in errors {
-                text.push_str(&format!("- {}: {}\n", error.path, error.message));
+                text.push_str(&format!("- {error}\n"));
             }
             text.push('\n');
         }
@@ -152,7 +152,7 @@ impl Engine {
         let value = json!({
             "called": false,
             "tool": entry.document.tool.to_string(),
-            "validationErrors": errors.iter().map(|e| format!("{}: {}", e.path, e.message)).collect::<Vec<_>>(),
+            "validationErrors": errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
         });
         Product {
             contract: true,
@@ -160,18 +160,4 @@ impl Engine {
         }
         .value(value)
     }
-}
-
-fn unfit(entry: &Entry, errors: &[ValidationError]) -> Refusal {
-    let tool = &entry.document.tool;
-    let list: Vec<String> = errors
-        .iter()
-        .map(|e| format!("{}: {}", e.path, e.message))
-        .collect();
-    let message = format!(
-        "The input does not fit the contract of {tool}:\n- {}",
-        list.join("\n- ")
-    );
-    Refusal::new(RefusalKind::Invalid, tool.to_string(), message)
-        .next_step(format!("pentad tools {tool} shows the contract"))
 }

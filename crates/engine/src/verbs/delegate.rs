@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use pentad_catalog::unfit;
 use pentad_model::outcome::Product;
 use pentad_model::run::RunStatus;
 use pentad_model::verb::{Delegate, Work};
 use pentad_model::{Refusal, RefusalKind, RunId};
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::call::Found;
 use super::execute::{self, Job};
@@ -41,21 +43,7 @@ pub(crate) async fn delegate(
     };
     let errors = engine.parts.catalog.validate(&entry.document, &delegate.input);
     if !errors.is_empty() {
-        let list: Vec<String> = errors
-            .iter()
-            .map(|e| format!("{}: {}", e.path, e.message))
-            .collect();
-        let name = entry.document.tool.to_string();
-        let message = format!(
-            "The input does not fit the contract of {name}:\n- {}",
-            list.join("\n- ")
-        );
-        return Err(
-            Refusal::new(RefusalKind::Invalid, name, message).next_step(format!(
-                "read {} shows the contract",
-                entry.document.tool.address()
-            )),
-        );
+        return Err(unfit(&entry.document.tool, &errors));
     }
     let job = Job {
         entry,
@@ -64,12 +52,16 @@ pub(crate) async fn delegate(
         name: None,
     };
     engine.judge_tool(context, &job).await?;
+    let slot = if delegate.awaits {
+        None
+    } else {
+        Some(slot(engine)?)
+    };
     let run = RunId::generate();
     execute::start(engine, context, &job, run).await?;
-    if delegate.awaits {
-        awaited(engine, context, job, run, &delegate).await
-    } else {
-        detached(engine, context, job, run).await
+    match slot {
+        None => awaited(engine, context, job, run, &delegate).await,
+        Some(slot) => Ok(detached(engine, context, job, run, slot)),
     }
 }
 
@@ -176,17 +168,33 @@ fn misfit(schema: &Value, output: &Value) -> Option<String> {
     }
 }
 
-async fn detached(engine: &Arc<Engine>, context: &Context, job: Job, run: RunId) -> Result<Product, Refusal> {
+/// Takes a place for a detached run, before anything is recorded.
+fn slot(engine: &Engine) -> Result<OwnedSemaphorePermit, Refusal> {
     let limit = engine.parts.limits.detached;
-    let Ok(slot) = Arc::clone(&engine.slots).try_acquire_owned() else {
+    if limit == 0 {
+        let message = "This process ends with the command, and a detached run would end with it.";
+        return Err(
+            Refusal::new(RefusalKind::NotAvailable, "await", message).next_step(
+                "wait for it (leave await out), or start it through pentad up or pentad mcp, which stay",
+            ),
+        );
+    }
+    Arc::clone(&engine.slots).try_acquire_owned().map_err(|_| {
         let message =
             format!("{limit} detached runs are in progress, which is the limit (limits.detached_runs).");
-        let refusal = Refusal::new(RefusalKind::TooMany, "delegate", message).next_step(
+        Refusal::new(RefusalKind::TooMany, "delegate", message).next_step(
             "read {\"address\":\"run:\",\"options\":{\"status\":\"running\"}} lists them; await one, or wait",
-        );
-        super::settle::refused(engine, context, run, &refusal).await?;
-        return Err(refusal);
-    };
+        )
+    })
+}
+
+fn detached(
+    engine: &Arc<Engine>,
+    context: &Context,
+    job: Job,
+    run: RunId,
+    slot: OwnedSemaphorePermit,
+) -> Product {
     let owned = context.detached();
     let task_engine = Arc::clone(engine);
     engine.tasks.spawn(async move {
@@ -211,9 +219,9 @@ async fn detached(engine: &Arc<Engine>, context: &Context, job: Job, run: RunId)
     );
     let value =
         json!({"status": "detached", "runId": run.to_string(), "sessionId": context.thread.id.to_string()});
-    Ok(Product {
+    Product {
         run: Some(run),
         ..Product::text(text, format!("run:{run}"))
     }
-    .value(value))
+    .value(value)
 }

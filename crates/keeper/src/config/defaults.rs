@@ -33,6 +33,7 @@ impl Default for Limits {
             memory_bytes: MIB,
             state_bytes: 2 * 1024 * MIB,
             body_bytes: 4 * MIB,
+            detached_runs: 64,
             call_seconds: Period::seconds(600),
             start_seconds: Period::seconds(60),
             idle_seconds: Period::seconds(600),

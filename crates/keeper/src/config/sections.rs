@@ -74,6 +74,8 @@ pub struct Limits {
     pub state_bytes: u64,
     /// Largest HTTP request other than an attachment.
     pub body_bytes: u64,
+    /// Detached runs at once.
+    pub detached_runs: u64,
     /// Longest call of a tool.
     pub call_seconds: Period,
     /// Longest first start of a server.

@@ -5,6 +5,7 @@
 //! around it, the end of input has to be seen by the face before the service loop sees it, and a first attempt to open
 //! a connection must leave the pipes usable for a second one.
 
+mod execution;
 mod meter;
 mod reader;
 mod salvage;
@@ -26,6 +27,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::execution::EXECUTION_KEY;
 pub use self::meter::{LineMeter, LineReport};
 use self::reader::{BoundedLines, LineRead, OversizedLine};
 use self::salvage::{Salvage, salvage};
@@ -288,6 +290,11 @@ impl Shared {
         if line.is_empty() {
             return Step::Ignore;
         }
+        let kept = match self.peer {
+            PeerEnd::Server => execution::kept(line),
+            PeerEnd::Client => None,
+        };
+        let line = kept.as_deref().unwrap_or(line);
         let first = match Self::read(line) {
             Ok(message) => return self.deliver(message),
             Err(error) => error,

@@ -22,6 +22,7 @@ mod start;
 mod stderr;
 mod stdio;
 mod supervise;
+mod task;
 
 pub use self::acting::ResourceRead;
 pub use self::config::{ServerConfig, ServerLimits, Share, ToolTrust};

@@ -1,6 +1,8 @@
 //! A home for each test, faces on it, and what its journal says.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod sdk;
+
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

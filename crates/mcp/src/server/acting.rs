@@ -7,8 +7,8 @@ use std::time::Duration;
 use pentad_model::{ThreadId, ToolDocument};
 use pentad_program::{Attendance, Content, ToolCall, ToolFailure, ToolOutput};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ReadResourceRequest, ReadResourceRequestParams,
-    ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, ReadResourceRequest,
+    ReadResourceRequestParams, ServerResult,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -16,6 +16,7 @@ use super::connection::{CallEnd, CallLimits, Connection};
 use super::instance::Instance;
 use super::output;
 use super::stdio::StdioServer;
+use super::task::TaskCall;
 
 /// How long the end of a process that took a call with it may take to be explained.
 const EXPLAIN_LIMIT: Duration = Duration::from_secs(1);
@@ -37,9 +38,17 @@ pub struct ResourceRead {
     pub attendance: Attendance,
 }
 
+/// What is sent to a server.
+enum Asked {
+    /// One request, with one answer.
+    Request(ClientRequest),
+    /// A tool that runs as a task.
+    Task(TaskCall),
+}
+
 /// What is asked of a server.
 struct Act<'a> {
-    request: ClientRequest,
+    asked: Asked,
     /// What was judged, if a tool is called; it must still be what the server offers.
     judged: Option<&'a ToolDocument>,
     /// Whether it may be repeated although it may have happened.
@@ -59,7 +68,9 @@ impl StdioServer {
         let params = ReadResourceRequestParams::new(read.uri.as_str());
         let result = self
             .act(Act {
-                request: ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)),
+                asked: Asked::Request(ClientRequest::ReadResourceRequest(ReadResourceRequest::new(
+                    params,
+                ))),
                 judged: None,
                 repeatable: true,
                 attendance: &read.attendance,
@@ -76,11 +87,11 @@ impl StdioServer {
         if self.core.manifest().is_some() {
             self.check(document)?;
         }
-        let params = CallToolRequestParams::new(document.tool.name.clone()).with_arguments(call.input);
+        let asked = self.asked(document, call.input);
         let trusted = document.trusted;
         let result = self
             .act(Act {
-                request: ClientRequest::CallToolRequest(CallToolRequest::new(params)),
+                asked,
                 judged: Some(document),
                 repeatable: trusted.read_only == Some(true) || trusted.idempotent == Some(true),
                 attendance: &call.attendance,
@@ -90,6 +101,19 @@ impl StdioServer {
             })
             .await?;
         output::tool_output(result).map_err(ToolFailure::Failed)
+    }
+
+    fn asked(&self, document: &ToolDocument, input: JsonObject) -> Asked {
+        let name = document.tool.name.clone();
+        let known = self.core.manifest();
+        let tool = known
+            .as_ref()
+            .and_then(|manifest| manifest.tools.iter().find(|tool| tool.name == name));
+        if tool.is_some_and(|tool| tool.needs_task) {
+            return Asked::Task(TaskCall { name, input });
+        }
+        let params = CallToolRequestParams::new(name).with_arguments(input);
+        Asked::Request(ClientRequest::CallToolRequest(CallToolRequest::new(params)))
     }
 
     async fn act(&self, act: Act<'_>) -> Result<ServerResult, ToolFailure> {
@@ -139,7 +163,10 @@ impl StdioServer {
                 self.check(judged)?;
             }
             let connection = Arc::clone(lease.connection());
-            let answer = lease.request(act.request.clone(), limits, act.attendance).await;
+            let answer = match &act.asked {
+                Asked::Request(request) => lease.request(request.clone(), limits, act.attendance).await,
+                Asked::Task(call) => lease.run_task(call, limits, act.attendance).await,
+            };
             drop(lease);
             let sent = match answer {
                 Ok(result) => return Ok(result),

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use pentad_model::text;
 use pentad_model::tool::{Hints, MAX_SUMMARY_BYTES, ToolDocument, ToolKind, ToolRef};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::config::ServerConfig;
 use super::manifest::{Manifest, ManifestTool};
+use crate::lines::EXECUTION_KEY;
 
 /// Longest tool name that is taken over; the protocol allows 128 characters, servers in the wild use more.
 const MAX_NAME_BYTES: usize = 1_024;
@@ -62,6 +63,17 @@ fn trusted(config: &ServerConfig, tool: &ManifestTool) -> Hints {
     }
 }
 
+/// Tells whether a tool runs as a task only. The wire's reader keeps the word in `_meta`; a list that the types refuse
+/// still has it in its place.
+fn needs_task(tool: &Map<String, Value>) -> bool {
+    let kept = tool.get("_meta").and_then(|meta| meta.get(EXECUTION_KEY));
+    let execution = tool.get("execution").or(kept);
+    execution
+        .and_then(|execution| execution.get("taskSupport"))
+        .and_then(Value::as_str)
+        == Some("required")
+}
+
 /// Reads one member of a `tools/list` answer, leniently: one bad tool must not lose the others.
 ///
 /// # Errors
@@ -108,5 +120,6 @@ pub fn manifest_tool(value: &Value) -> Result<ManifestTool, String> {
             idempotent: hint("idempotentHint"),
             open_world: hint("openWorldHint"),
         },
+        needs_task: needs_task(object),
     })
 }

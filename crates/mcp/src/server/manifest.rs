@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Raised whenever the file's form changes; another number is a manifest that does not exist.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Larger files are not read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
@@ -35,6 +35,9 @@ pub struct ManifestTool {
     pub output: Option<Value>,
     #[serde(default)]
     pub hints: Hints,
+    /// Whether its server runs it as a task only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_task: bool,
 }
 
 /// What is known about a server.
@@ -137,12 +140,13 @@ mod tests {
             input: serde_json::json!({"$ref": "#/$defs/x"}),
             output: None,
             hints: Hints::default(),
+            needs_task: false,
         });
         let nested = folder.path().join("cache/servers");
         manifest.store(&nested, "x").unwrap();
         assert_eq!(Manifest::load(&nested, "x", "f1"), Some(manifest));
         assert_eq!(Manifest::load(&nested, "x", "f2"), None);
-        std::fs::write(nested.join("x.json"), "{\"format\":1").unwrap();
+        std::fs::write(nested.join("x.json"), "{\"format\":2").unwrap();
         assert_eq!(Manifest::load(&nested, "x", "f1"), None);
     }
 }

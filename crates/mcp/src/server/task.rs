@@ -1,0 +1,126 @@
+//! Tools that their server runs as tasks only: begun, followed, fetched (revision 2025-11-25).
+
+use std::time::Duration;
+
+use pentad_program::{Attendance, Progress};
+use rmcp::model::{ClientRequest, CustomRequest, JsonObject, ServerResult};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::connection::{CallEnd, CallLimits, Lease};
+
+/// How often a task is looked at when its server does not say.
+const POLL: Duration = Duration::from_millis(500);
+/// The bounds of what a server may say about that.
+const POLL_RANGE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+/// How much longer than our own limit a server should keep the result.
+const KEEP: Duration = Duration::from_secs(60);
+/// How long telling a server about a cancellation may take.
+const CANCEL_LIMIT: Duration = Duration::from_secs(1);
+
+/// A tool to be called as a task.
+#[derive(Debug, Clone)]
+pub struct TaskCall {
+    /// The tool's name at the server.
+    pub name: String,
+    /// Its input.
+    pub input: JsonObject,
+}
+
+impl Lease {
+    /// Calls a tool as a task, follows the task to its end and fetches the result.
+    pub async fn run_task(
+        &self,
+        call: &TaskCall,
+        limits: CallLimits,
+        attendance: &Attendance,
+    ) -> Result<ServerResult, CallEnd> {
+        let keep = u64::try_from((limits.total + KEEP).as_millis()).unwrap_or(u64::MAX);
+        let begin = request(
+            "tools/call",
+            json!({"name": call.name, "arguments": call.input, "task": {"ttl": keep}}),
+        );
+        let answer = read(&self.request(begin, limits, attendance).await?);
+        let task = answer.get("task").unwrap_or(&answer);
+        let Some(id) = task.get("taskId").and_then(Value::as_str) else {
+            return Err(CallEnd::Failed(
+                "the server began no task, although the tool needs one".to_owned(),
+            ));
+        };
+        let end = self.follow(id, task, limits, attendance).await;
+        match end {
+            Err(CallEnd::Canceled | CallEnd::TimedOut { .. }) => self.cancel_task(id, limits).await,
+            // The task had begun: nobody knows how far it came.
+            Err(CallEnd::NotSent) => return Err(CallEnd::Lost),
+            _ => {}
+        }
+        end
+    }
+
+    async fn follow(
+        &self,
+        id: &str,
+        begun: &Value,
+        limits: CallLimits,
+        attendance: &Attendance,
+    ) -> Result<ServerResult, CallEnd> {
+        let named = || json!({"taskId": id});
+        let mut task = begun.clone();
+        let mut looks = 0_u32;
+        let mut told = None;
+        while task.get("status").and_then(Value::as_str) == Some("working") {
+            let message = task
+                .get("statusMessage")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
+            if message.is_some() && message != told {
+                looks += 1;
+                attendance.progress.report(Progress {
+                    done: looks.into(),
+                    total: None,
+                    message: message.clone(),
+                });
+                told = message;
+            }
+            tokio::select! {
+                () = sleep(poll_interval(&task)) => {}
+                () = attendance.cancel.cancelled() => return Err(CallEnd::Canceled),
+            }
+            task = read(
+                &self
+                    .request(request("tasks/get", named()), limits, attendance)
+                    .await?,
+            );
+        }
+        self.request(request("tasks/result", named()), limits, attendance)
+            .await
+    }
+
+    async fn cancel_task(&self, id: &str, limits: CallLimits) {
+        let cancel = request("tasks/cancel", json!({"taskId": id}));
+        let nobody = Attendance::default();
+        if !matches!(
+            timeout(CANCEL_LIMIT, self.request(cancel, limits, &nobody)).await,
+            Ok(Ok(_))
+        ) {
+            tracing::debug!("the server could not be told that its task is not wanted any more");
+        }
+    }
+}
+
+fn request(method: &str, params: Value) -> ClientRequest {
+    ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)))
+}
+
+/// Returns an answer as it was written: the types know the tasks of a later revision.
+fn read(answer: &ServerResult) -> Value {
+    serde_json::to_value(answer).unwrap_or_default()
+}
+
+fn poll_interval(task: &Value) -> Duration {
+    let asked = task
+        .get("pollInterval")
+        .and_then(Value::as_u64)
+        .map(Duration::from_millis);
+    asked.map_or(POLL, |asked| asked.clamp(POLL_RANGE.0, POLL_RANGE.1))
+}

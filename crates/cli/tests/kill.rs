@@ -1,5 +1,5 @@
 //! Faces, spawners and wardens that are killed at random points: nothing stays, nothing answered is lost.
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! What the binary starts, keeps and ends: counts of processes, descriptors and threads, hang-ups, lost parents.
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod common;
 

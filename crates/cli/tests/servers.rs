@@ -1,5 +1,5 @@
 //! What a client meets when a server errs, is slow, is broken, or needs a person's word.
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use pentad_testkit::client::RawClient;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::common::sdk::{Installed, SDKS, call, read, succeeded, texts};
 use crate::common::{CLIENT, Place, binary, text};

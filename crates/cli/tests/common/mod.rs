@@ -1,5 +1,6 @@
 //! A home for each test, faces on it, and what its journal says.
 #![allow(dead_code, reason = "each test program uses a part")]
+#![allow(clippy::panic)]
 
 pub mod sdk;
 

@@ -41,7 +41,7 @@ pub struct ResourceRead {
 /// What is sent to a server.
 enum Asked {
     /// One request, with one answer.
-    Request(ClientRequest),
+    Request(Box<ClientRequest>),
     /// A tool that runs as a task.
     Task(TaskCall),
 }
@@ -68,8 +68,8 @@ impl StdioServer {
         let params = ReadResourceRequestParams::new(read.uri.as_str());
         let result = self
             .act(Act {
-                asked: Asked::Request(ClientRequest::ReadResourceRequest(ReadResourceRequest::new(
-                    params,
+                asked: Asked::Request(Box::new(ClientRequest::ReadResourceRequest(
+                    ReadResourceRequest::new(params),
                 ))),
                 judged: None,
                 repeatable: true,
@@ -113,7 +113,9 @@ impl StdioServer {
             return Asked::Task(TaskCall { name, input });
         }
         let params = CallToolRequestParams::new(name).with_arguments(input);
-        Asked::Request(ClientRequest::CallToolRequest(CallToolRequest::new(params)))
+        Asked::Request(Box::new(ClientRequest::CallToolRequest(CallToolRequest::new(
+            params,
+        ))))
     }
 
     async fn act(&self, act: Act<'_>) -> Result<ServerResult, ToolFailure> {
@@ -164,7 +166,11 @@ impl StdioServer {
             }
             let connection = Arc::clone(lease.connection());
             let answer = match &act.asked {
-                Asked::Request(request) => lease.request(request.clone(), limits, act.attendance).await,
+                Asked::Request(request) => {
+                    lease
+                        .request(request.as_ref().clone(), limits, act.attendance)
+                        .await
+                }
                 Asked::Task(call) => lease.run_task(call, limits, act.attendance).await,
             };
             drop(lease);

@@ -15,6 +15,7 @@ mod terminal;
 mod text_arg;
 mod wire;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -29,6 +30,15 @@ fn main() -> ExitCode {
         .is_some_and(|argument| argument == wire::SPAWNER_ARGUMENT)
     {
         return pentad_process::spawner_main();
+    }
+    // Scripts ask for the version often, and building all the commands takes longer than answering.
+    if std::env::args_os().len() == 2
+        && std::env::args_os()
+            .nth(1)
+            .is_some_and(|a| a == "--version" || a == "-V")
+    {
+        let _ = writeln!(std::io::stdout(), "pentad {}", env!("CARGO_PKG_VERSION"));
+        return ExitCode::SUCCESS;
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -1,10 +1,11 @@
 //! The one path of every invocation.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pentad_catalog::Authority;
+use pentad_model::event::NewEvent;
 use pentad_model::invocation::Workspace;
 use pentad_model::outcome::Product;
 use pentad_model::select::Selection;
@@ -14,7 +15,7 @@ use pentad_model::{
     Actor, CallId, Id, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, ThreadId, Timestamp,
     Verb,
 };
-use pentad_program::{Attendance, StoreError};
+use pentad_program::{Attendance, RunChange, StoreError};
 
 use crate::{Engine, verbs, view};
 
@@ -38,7 +39,12 @@ pub(crate) struct Context {
     pub now: Timestamp,
     /// How long acts may take from here.
     pub time_left: Duration,
+    /// How the run of this invocation ended; written in one transaction with its answer.
+    pub settlement: Settlement,
 }
+
+/// A settlement that waits to be written.
+pub(crate) type Settlement = Arc<Mutex<Option<(RunChange, NewEvent)>>>;
 
 impl Context {
     /// Returns the agent whose memory and approvals apply.
@@ -50,6 +56,7 @@ impl Context {
     pub fn limited(&self, limit: Duration) -> Self {
         let mut limited = self.detached();
         limited.attendance = self.attendance.clone();
+        limited.settlement = Arc::clone(&self.settlement);
         limited.time_left = self.time_left.min(limit);
         limited
     }
@@ -66,6 +73,7 @@ impl Context {
             attendance: Attendance::default(),
             now: self.now,
             time_left: self.time_left,
+            settlement: Settlement::default(),
         }
     }
 }
@@ -198,6 +206,7 @@ impl Engine {
             },
             now,
             time_left,
+            settlement: Settlement::default(),
         })
     }
 

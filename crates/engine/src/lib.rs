@@ -13,13 +13,14 @@ mod tools;
 mod verbs;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use pentad_catalog::{Catalog, Gate};
+use pentad_model::thread::Thread;
 use pentad_model::{GrantSet, Invocation, Name, Outcome};
 use pentad_program::{Attendance, Store, ToolAuthor, Verbs};
 use pentad_space::Space;
@@ -98,6 +99,8 @@ pub struct Engine {
     parts: EngineParts,
     tasks: TaskTracker,
     slots: Arc<Semaphore>,
+    /// Threads that adapters found by their key; what is kept of them never changes.
+    known_threads: Mutex<HashMap<String, Thread>>,
     stopping: CancellationToken,
 }
 
@@ -110,6 +113,7 @@ impl Engine {
             parts,
             tasks: TaskTracker::new(),
             slots,
+            known_threads: Mutex::default(),
             stopping: CancellationToken::new(),
         })
     }

@@ -1,5 +1,7 @@
 //! What the journal is told about an invocation.
 
+use std::sync::PoisonError;
+
 use bytes::Bytes;
 use pentad_model::event::{EventBody, NewEvent};
 use pentad_model::text::prefix;
@@ -71,11 +73,40 @@ impl Engine {
                 .clone()
                 .filter(|v| v.to_string().len() <= EVENT_VALUE_BYTES),
         };
-        self.parts
-            .store
-            .append(vec![context.event(outcome.run, body)], Durability::Crash)
+        self.settle_with(context, Some(context.event(outcome.run, body)))
             .await
-            .map(drop)
+    }
+
+    /// Writes the settlement that waits, if one does, together with `answer`.
+    pub(crate) async fn settle_with(
+        &self,
+        context: &Context,
+        answer: Option<NewEvent>,
+    ) -> Result<(), StoreError> {
+        let waiting = context
+            .settlement
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let store = &self.parts.store;
+        let Some((change, event)) = waiting else {
+            return store
+                .append(answer.into_iter().collect(), Durability::Crash)
+                .await
+                .map(drop);
+        };
+        let events = std::iter::once(event).chain(answer.clone()).collect();
+        match store.change_run(change, events, Durability::Crash).await {
+            // Somebody settled the run meanwhile; what was answered is recorded all the same.
+            Err(StoreError::Conflict(why)) => {
+                tracing::warn!(call = %context.call, why, "a run was settled by somebody else");
+                store
+                    .append(answer.into_iter().collect(), Durability::Crash)
+                    .await
+                    .map(drop)
+            }
+            done => done,
+        }
     }
 
     /// Replaces long strings by the address of a blob, so that an event stays small and nothing is lost.

@@ -1,5 +1,8 @@
 //! Which thread an invocation belongs to.
 
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+
 use pentad_model::invocation::ThreadChoice;
 use pentad_model::thread::Thread;
 use pentad_model::verb::Request;
@@ -8,6 +11,9 @@ use pentad_program::NewThread;
 
 use crate::Engine;
 use crate::invoke::store_refusal;
+
+/// Threads that are remembered by their key, at most.
+const KNOWN_THREADS: usize = 4096;
 
 impl Engine {
     /// Finds the thread that the arguments or the adapter name, or opens the adapter's own.
@@ -86,9 +92,16 @@ impl Engine {
             _ => None,
         };
         let agent = invocation.agent.clone().or(configured).unwrap_or_else(Name::main);
+        let key = key.map(|key| format!("{key}|{agent}"));
+        if let Some(known) = key
+            .as_ref()
+            .and_then(|key| self.known_threads().get(key).cloned())
+        {
+            return Ok(known);
+        }
         let new = NewThread {
             id: ThreadId::generate(),
-            key: key.map(|key| format!("{key}|{agent}")),
+            key: key.clone(),
             agent,
             opened_by: invocation.caller.actor.clone(),
             title,
@@ -96,10 +109,23 @@ impl Engine {
             cwd: Some(invocation.workspace.cwd.display().to_string()),
             at: now,
         };
-        self.parts
+        let thread = self
+            .parts
             .store
             .open_thread(new)
             .await
-            .map_err(|e| store_refusal(&e))
+            .map_err(|e| store_refusal(&e))?;
+        if let Some(key) = key {
+            let mut known = self.known_threads();
+            if known.len() >= KNOWN_THREADS {
+                known.clear();
+            }
+            known.insert(key, thread.clone());
+        }
+        Ok(thread)
+    }
+
+    fn known_threads(&self) -> MutexGuard<'_, HashMap<String, Thread>> {
+        self.known_threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

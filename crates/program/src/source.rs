@@ -99,7 +99,7 @@ pub struct ToolCall {
     pub caller: Caller,
     /// Where paths and commands are resolved.
     pub workspace: Workspace,
-    /// A folder of this run for spills and artifacts; exists when the call starts.
+    /// A folder of this run for spills and artifacts; exists when the call of a recipe or lambda starts.
     pub run_dir: PathBuf,
     /// Absolute limit; the source's own limits hold besides.
     pub time_limit: Option<Duration>,

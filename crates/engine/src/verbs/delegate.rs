@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pentad_catalog::unfit;
 use pentad_model::outcome::Product;
-use pentad_model::run::RunStatus;
+use pentad_model::run::{RunError, RunStatus};
 use pentad_model::verb::{Delegate, Work};
 use pentad_model::{Refusal, RefusalKind, RunId};
 use serde_json::{Value, json};
@@ -12,8 +12,9 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::call::Found;
 use super::execute::{self, Job};
+use super::settle;
 use crate::Engine;
-use crate::invoke::{Context, store_refusal};
+use crate::invoke::Context;
 
 pub(crate) async fn delegate(
     engine: &Arc<Engine>,
@@ -118,31 +119,36 @@ async fn awaited(
         }
     };
     let output = product.value.clone().unwrap_or_else(|| output_of(&product.text));
-    if !product.failed
-        && let Some(schema) = &delegate.output
-        && let Some(why) = misfit(schema, &output)
-    {
+    let misfit = delegate
+        .output
+        .as_ref()
+        .filter(|_| !product.failed)
+        .and_then(|schema| misfit(schema, &output));
+    if let Some(why) = misfit {
         product.failed = true;
         product.text = format!(
             "The result does not fit the owed output schema: {why}\n\n{}",
             product.text
         );
-        product.value = Some(json!({
-            "status": "failed", "runId": run.to_string(), "sessionId": context.thread.id.to_string(),
-            "error": {"code": "output-schema", "message": why},
-        }));
-        return Ok(product);
+        settle::fail(
+            context,
+            run,
+            RunError {
+                code: "output-schema".to_owned(),
+                message: why,
+            },
+        );
     }
-    let settled = engine.parts.store.run(run).await.map_err(|e| store_refusal(&e))?;
-    let status = if settled.status == RunStatus::Lost {
+    let (status, error) = settle::ending(context);
+    let status = if status == RunStatus::Lost {
         "failed"
     } else {
-        settled.status.word()
+        status.word()
     };
     let mut value =
         json!({"status": status, "runId": run.to_string(), "sessionId": context.thread.id.to_string()});
     if let Some(map) = value.as_object_mut() {
-        match settled.error {
+        match error {
             Some(error) => map.insert(
                 "error".to_owned(),
                 json!({"code": error.code, "message": error.message}),
@@ -210,7 +216,10 @@ fn detached(
             }
         };
         if let Err(refusal) = result {
-            tracing::warn!(%run, refusal = %refusal.message, "a detached run ended without a record of its result");
+            tracing::debug!(%run, refusal = %refusal.message, "a detached run was refused");
+        }
+        if let Err(error) = task_engine.settle_with(&owned, None).await {
+            tracing::error!(%run, %error, "the end of a detached run could not be journaled");
         }
         drop(slot);
     });

@@ -8,6 +8,7 @@ use pentad_model::event::EventBody;
 use pentad_model::grant::GrantVerb;
 use pentad_model::outcome::Product;
 use pentad_model::run::RunStatus;
+use pentad_model::tool::ToolKind;
 use pentad_model::{Name, Refusal, RefusalKind, RunId, Timestamp};
 use pentad_program::{Durability, NewRun, ToolCall};
 use serde_json::{Map, Value};
@@ -112,7 +113,8 @@ pub(crate) async fn finish(
     run: RunId,
 ) -> Result<Product, Refusal> {
     let run_dir = engine.parts.runs_dir.join(run.to_string());
-    if let Err(error) = tokio::fs::create_dir_all(&run_dir).await {
+    let starts_commands = matches!(job.entry.document.kind, ToolKind::Recipe | ToolKind::Lambda);
+    if starts_commands && let Err(error) = tokio::fs::create_dir_all(&run_dir).await {
         let refusal = Refusal::new(
             RefusalKind::Unavailable,
             run_dir.display().to_string(),
@@ -121,7 +123,7 @@ pub(crate) async fn finish(
                 run_dir.display()
             ),
         );
-        settle::refused(engine, context, run, &refusal).await?;
+        settle::refused(context, run, &refusal);
         return Err(refusal);
     }
     let call = ToolCall {
@@ -140,7 +142,9 @@ pub(crate) async fn finish(
     let result = job.entry.source.call(call).await;
     let product = settle::settle(engine, context, run, &job.entry.document, result).await;
     // Whatever is worth keeping has become a blob; an empty folder goes, one with files stays for a person to see.
-    let _ = tokio::fs::remove_dir(&run_dir).await;
+    if starts_commands {
+        let _ = tokio::fs::remove_dir(&run_dir).await;
+    }
     product
 }
 

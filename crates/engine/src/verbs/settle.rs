@@ -1,6 +1,7 @@
 //! From what a tool returned to a settled run and a product.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,9 +10,7 @@ use pentad_model::outcome::{Part, Product};
 use pentad_model::run::{RunError, RunStatus, Stored};
 use pentad_model::text::visible;
 use pentad_model::{Refusal, RunId, Timestamp, ToolDocument};
-use pentad_program::{
-    Attachment, Content, Durability, RunChange, Store, StoreError, ToolFailure, ToolOutput,
-};
+use pentad_program::{Attachment, Content, RunChange, Store, StoreError, ToolFailure, ToolOutput};
 use serde_json::{Value, json};
 
 use super::execute::status_event;
@@ -33,32 +32,39 @@ pub(crate) async fn settle(
 ) -> Result<Product, Refusal> {
     match result {
         Ok(output) => returned(engine, context, run, document, output).await,
-        Err(failure) => failed(engine, context, run, failure).await,
+        Err(failure) => failed(engine, context, run, failure),
     }
 }
 
 /// Settles a run that was refused before it began.
-pub(crate) async fn refused(
-    engine: &Engine,
-    context: &Context,
-    run: RunId,
-    refusal: &Refusal,
-) -> Result<(), Refusal> {
+pub(crate) fn refused(context: &Context, run: RunId, refusal: &Refusal) {
     let error = RunError {
         code: "refused".to_owned(),
         message: refusal.message.clone(),
     };
-    change(
-        engine,
-        context,
-        run,
-        RunStatus::Failed,
-        Settled {
-            error: Some(error),
-            ..Settled::default()
-        },
-    )
-    .await
+    let settled = Settled {
+        error: Some(error),
+        ..Settled::default()
+    };
+    change(context, run, RunStatus::Failed, settled);
+}
+
+/// Makes the waiting settlement of a run a failure: what it returned is not what it owes.
+pub(crate) fn fail(context: &Context, run: RunId, error: RunError) {
+    let mut waiting = context.settlement.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((change, event)) = waiting.as_mut() {
+        change.status = RunStatus::Failed;
+        change.error = Some(error.clone());
+        *event = status_event(context, run, RunStatus::Failed, Some(error));
+    }
+}
+
+/// Returns how the run of this invocation ended.
+pub(crate) fn ending(context: &Context) -> (RunStatus, Option<RunError>) {
+    let waiting = context.settlement.lock().unwrap_or_else(PoisonError::into_inner);
+    waiting.as_ref().map_or((RunStatus::Failed, None), |(change, _)| {
+        (change.status, change.error.clone())
+    })
 }
 
 /// What a settlement adds to the run.
@@ -69,13 +75,8 @@ struct Settled {
     stored: BTreeMap<String, Stored>,
 }
 
-async fn change(
-    engine: &Engine,
-    context: &Context,
-    run: RunId,
-    status: RunStatus,
-    settled: Settled,
-) -> Result<(), Refusal> {
+/// Leaves the settlement to be written with the invocation's answer, in one transaction.
+fn change(context: &Context, run: RunId, status: RunStatus, settled: Settled) {
     let event = status_event(context, run, status, settled.error.clone());
     let change = RunChange {
         id: run,
@@ -85,12 +86,7 @@ async fn change(
         stored: settled.stored,
         at: Timestamp::now(),
     };
-    engine
-        .parts
-        .store
-        .change_run(change, vec![event], Durability::Crash)
-        .await
-        .map_err(|e| store_refusal(&e))
+    *context.settlement.lock().unwrap_or_else(PoisonError::into_inner) = Some((change, event));
 }
 
 async fn returned(
@@ -129,7 +125,7 @@ async fn returned(
     } else {
         RunStatus::Succeeded
     };
-    change(engine, context, run, status, settled).await?;
+    change(context, run, status, settled);
     Ok(Product {
         failed: output.is_error,
         value: structured,
@@ -140,12 +136,7 @@ async fn returned(
     })
 }
 
-async fn failed(
-    engine: &Engine,
-    context: &Context,
-    run: RunId,
-    failure: ToolFailure,
-) -> Result<Product, Refusal> {
+fn failed(engine: &Engine, context: &Context, run: RunId, failure: ToolFailure) -> Result<Product, Refusal> {
     let (status, code) = match &failure {
         ToolFailure::Refused(_) => (RunStatus::Failed, "refused"),
         ToolFailure::Canceled => (RunStatus::Canceled, "canceled"),
@@ -158,17 +149,11 @@ async fn failed(
         code: code.to_owned(),
         message: message.clone(),
     };
-    change(
-        engine,
-        context,
-        run,
-        status,
-        Settled {
-            error: Some(error),
-            ..Settled::default()
-        },
-    )
-    .await?;
+    let settled = Settled {
+        error: Some(error),
+        ..Settled::default()
+    };
+    change(context, run, status, settled);
     if let ToolFailure::Refused(refusal) = failure {
         return Err(refusal);
     }

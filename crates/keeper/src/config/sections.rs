@@ -183,7 +183,7 @@ pub struct ServerEntry {
 pub struct ClientEntry {
     /// The agent of its new threads.
     pub agent: Option<Name>,
-    /// What it may do; everything that the policy permits without it.
+    /// What it may do without being asked, besides what the policy allows.
     pub grants: Option<GrantSet>,
 }
 

@@ -15,7 +15,7 @@ fn has(server: &StdioServer, name: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn m01_a_changed_list_is_read_and_its_tools_called_in_the_same_run() {
+async fn m01_p17_a_changed_list_is_read_over_the_live_process_and_its_tools_called_in_the_same_run() {
     for args in [&[][..], &["--modern"][..]] {
         let bench = Bench::new();
         let server = bench.server(args);

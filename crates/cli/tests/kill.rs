@@ -18,7 +18,7 @@ use crate::common::{CLIENT, END, Place, Reading, SESSION, described, keepers_of,
 
 /// How many calls are made; `PENTAD_TEST_LONG` multiplies them.
 const CALLS: u32 = 200;
-const LONG: u32 = 10;
+const LONG: u32 = 5;
 /// Longest time between the start of a burst and a kill, in microseconds.
 const LATEST: u64 = 90_000;
 
@@ -164,7 +164,12 @@ impl Trial {
                 continue;
             };
             let failed = message["result"]["isError"] == json!(true) || message.get("error").is_some();
-            assert!(!(failed && call.calm), "{call:?} failed in peace: {message}");
+            // A server whose start was cut off with the spawner is left alone for a second, and that is said.
+            let excused = message.to_string().contains("because the spawner was lost");
+            assert!(
+                !failed || !call.calm || excused,
+                "{call:?} failed in peace: {message}"
+            );
             self.answered.push(Answered { call, failed });
         }
     }

@@ -66,6 +66,21 @@ pub fn block_on<F: Future>(future: F) -> anyhow::Result<F::Output> {
     Ok(result)
 }
 
+/// Runs a future on this thread, with further threads for what blocks.
+///
+/// A face of one client waits most of the time: passing each message from thread to thread would cost more than the work.
+///
+/// # Errors
+/// Fails when the system gives no event queue.
+pub fn block_on_here<F: Future>(future: F) -> anyhow::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let result = runtime.block_on(future);
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    Ok(result)
+}
+
 /// Opens the house, asks, prints the outcome, closes the house.
 ///
 /// # Errors

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use pentad_model::Name;
 
 use crate::args::Globals;
-use crate::invoke::block_on;
+use crate::invoke::block_on_here;
 use crate::terminal::Terminal;
 
 const EXAMPLES: &str = "\
@@ -27,6 +27,6 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, globals: &Globals, _terminal: &Terminal) -> anyhow::Result<ExitCode> {
-        block_on(crate::house::serve_mcp(globals, self.client))?.map(|()| ExitCode::SUCCESS)
+        block_on_here(crate::house::serve_mcp(globals, self.client))?.map(|()| ExitCode::SUCCESS)
     }
 }

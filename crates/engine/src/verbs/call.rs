@@ -96,6 +96,10 @@ impl Engine {
                 Err(unfit(&entry.document.tool, &errors))
             };
         }
+        let runs_at_once = entry.document.is_trusted_read_only() && !self.parts.strict_touch;
+        if errors.is_empty() && runs_at_once {
+            return Ok(None);
+        }
         let tool = entry.document.tool.to_string();
         let cid = entry.document.cid().unwrap_or_default();
         let promoted = self
@@ -105,8 +109,7 @@ impl Engine {
             .await
             .map_err(|e| store_refusal(&e))?;
         let seen = promoted.get(&tool).is_some_and(|known| *known == cid);
-        let runs_at_once = entry.document.is_trusted_read_only() && !self.parts.strict_touch;
-        if errors.is_empty() && (seen || runs_at_once) {
+        if errors.is_empty() && seen {
             return Ok(None);
         }
         if !seen {

@@ -8,8 +8,9 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::fault::Fault;
 
-/// Pages in the WAL after which a commit moves them into the database.
-const CHECKPOINT_PAGES: u32 = 1000;
+/// Pages in the WAL after which a commit moves them into the database itself: more than the checkpoints beside the writer
+/// ever leave, unless batches are very large.
+const BACKSTOP_PAGES: u32 = 3000;
 /// What a WAL file is cut back to after a checkpoint.
 const WAL_KEPT_BYTES: u64 = 8 << 20;
 /// Prepared statements that a connection keeps.
@@ -45,7 +46,7 @@ pub(crate) fn open(path: &Path, purpose: Purpose, busy: Duration) -> Result<Conn
 pub(crate) fn configure(connection: &Connection, purpose: Purpose) -> Result<(), Fault> {
     connection.execute_batch(&format!(
         "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY;
-         PRAGMA cache_size = -4096; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};
+         PRAGMA cache_size = -4096; PRAGMA wal_autocheckpoint = {BACKSTOP_PAGES};
          PRAGMA journal_size_limit = {WAL_KEPT_BYTES};"
     ))?;
     if purpose == Purpose::Read {

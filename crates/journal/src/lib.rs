@@ -26,6 +26,7 @@ mod activity;
 mod approvals;
 mod attachments;
 mod blobs;
+mod checkpoint;
 mod codec;
 mod connection;
 mod events;

@@ -12,6 +12,7 @@ use pentad_program::{Durability, StoreError};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::checkpoint::Checkpoints;
 use crate::connection;
 use crate::fault::Fault;
 use crate::options::{JournalOptions, Owner};
@@ -136,6 +137,7 @@ pub(crate) struct Writer {
     synchronous: Option<Durability>,
     words_behind: u64,
     until_wal_look: u32,
+    checkpoints: Checkpoints,
 }
 
 impl Writer {
@@ -146,6 +148,7 @@ impl Writer {
         options: &JournalOptions,
         head: watch::Sender<Option<u64>>,
     ) -> Self {
+        let checkpoints = Checkpoints::of(&database);
         Self {
             connection,
             database,
@@ -155,6 +158,7 @@ impl Writer {
             synchronous: None,
             words_behind: 0,
             until_wal_look: WAL_LOOK,
+            checkpoints,
         }
     }
 
@@ -168,6 +172,7 @@ impl Writer {
                 batch.push(next);
             }
             self.commit(batch);
+            self.checkpoints.after_batch();
             self.tidy();
         }
         self.finish()
@@ -319,6 +324,7 @@ impl Writer {
     }
 
     fn finish(mut self) -> Result<(), StoreError> {
+        self.checkpoints.join();
         // Other processes may still read; what is left in the WAL is read from there.
         if let Err(error) = self.checkpoint() {
             tracing::debug!(%error, "the write-ahead log stays for the next start");

@@ -60,7 +60,7 @@ fn n01_p20_fifty_servers_change_no_byte_of_the_payload_and_none_is_started() {
 }
 
 #[test]
-fn p19_three_conversations_of_one_face_share_one_server() {
+fn three_conversations_of_one_face_share_one_server() {
     let place = Place::new();
     place.fixture_server("shared", &[], "");
     place.grant(CLIENT, &["call:shared"]);

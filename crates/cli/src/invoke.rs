@@ -134,7 +134,7 @@ pub async fn attend(
     if !terminal.err_is_terminal {
         let attendance = Attendance {
             cancel: interrupt.clone(),
-            progress: ProgressSink::none(),
+            ..Attendance::default()
         };
         return verbs.invoke(invocation, attendance).await;
     }
@@ -142,6 +142,7 @@ pub async fn attend(
     let attendance = Attendance {
         cancel: interrupt.clone(),
         progress,
+        ..Attendance::default()
     };
     let title = title(&invocation);
     let outcome = verbs.invoke(invocation, attendance);

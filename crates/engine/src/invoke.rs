@@ -70,7 +70,10 @@ impl Context {
             run: self.run,
             authority: self.authority.clone(),
             workspace: self.workspace.clone(),
-            attendance: Attendance::default(),
+            attendance: Attendance {
+                environment: self.attendance.environment.clone(),
+                ..Attendance::default()
+            },
             now: self.now,
             time_left: self.time_left,
             settlement: Settlement::default(),
@@ -200,10 +203,7 @@ impl Engine {
             run: invocation.run,
             authority,
             workspace: invocation.workspace.clone(),
-            attendance: Attendance {
-                cancel,
-                progress: attendance.progress,
-            },
+            attendance: Attendance { cancel, ..attendance },
             now,
             time_left,
             settlement: Settlement::default(),

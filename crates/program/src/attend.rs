@@ -1,7 +1,13 @@
-//! What accompanies an act while it runs: cancellation and progress.
+//! What accompanies an act while it runs: cancellation, progress, questions, environment.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use pentad_model::approval::{Approval, Scope};
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +55,36 @@ impl ProgressSink {
     }
 }
 
+/// What whoever is behind a call says to an open approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Yes, for this scope.
+    Granted(Scope),
+    /// No.
+    Denied,
+    /// Nobody could be asked, or nobody answered in time: the approval stays open.
+    Unanswered,
+}
+
+/// Puts an approval before a person while the call waits, as MCP's elicitation does.
+#[async_trait]
+pub trait Asker: Send + Sync + fmt::Debug {
+    /// Asks; bounded by the asker's own limit and by the call's cancellation.
+    async fn ask(&self, approval: &Approval) -> Answer;
+}
+
+/// The variables that a face sent for the commands of its calls. They live in memory and never reach the journal.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment(pub BTreeMap<OsString, OsString>);
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Names only: values may be secrets.
+        f.debug_list().entries(self.0.keys()).finish()
+    }
+}
+
 /// What accompanies an invocation.
 #[derive(Debug, Clone, Default)]
 pub struct Attendance {
@@ -56,4 +92,8 @@ pub struct Attendance {
     pub cancel: CancellationToken,
     /// Hears of progress.
     pub progress: ProgressSink,
+    /// Puts approvals before a person; without one, an act that must be asked for is refused with the approval's address.
+    pub asker: Option<Arc<dyn Asker>>,
+    /// The caller's own environment; without one, that of this process.
+    pub environment: Option<Arc<Environment>>,
 }

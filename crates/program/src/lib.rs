@@ -9,7 +9,7 @@ pub mod source;
 pub mod store;
 pub mod verbs;
 
-pub use attend::{Attendance, Progress, ProgressSink};
+pub use attend::{Answer, Asker, Attendance, Environment, Progress, ProgressSink};
 pub use author::{Authored, ToolAuthor};
 pub use source::{
     Content, Diagnostic, Readiness, Severity, SourceStatus, StreamCapture, ToolCall, ToolFailure, ToolOutput,

@@ -8,7 +8,7 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use pentad_model::invocation::{ThreadChoice, Workspace};
 use pentad_model::{Invocation, Name, Outcome, Refusal, RefusalKind, Timestamp, Verb};
-use pentad_program::{Attendance, ProgressSink};
+use pentad_program::Attendance;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -59,7 +59,7 @@ pub(crate) async fn invoke(
     let guard = cancel.clone().drop_guard();
     let attendance = Attendance {
         cancel,
-        progress: ProgressSink::none(),
+        ..Attendance::default()
     };
     let outcome = shared.face.verbs.invoke(invocation, attendance).await;
     let _ = guard.disarm();

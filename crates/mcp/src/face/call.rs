@@ -42,6 +42,7 @@ impl Face {
         let attendance = Attendance {
             cancel: cancel.clone(),
             progress: sink,
+            ..Attendance::default()
         };
         let invocation = self.invocation(verb, arguments, context);
         let acting = self.act(invocation, attendance);

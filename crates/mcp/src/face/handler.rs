@@ -1,6 +1,6 @@
 //! What the face answers to each method.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pentad_model::{contract, verb::Verb};
 use rmcp::model::{
@@ -13,6 +13,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{FaceOptions, LazyVerbs};
 
@@ -31,6 +32,9 @@ const KNOWN_METHODS: [&str; 5] = [
     "ping",
 ];
 
+/// The five tools; every face has the same.
+static TOOLS: LazyLock<Arc<[Tool]>> = LazyLock::new(|| tools().into());
+
 /// The calls of one face.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
@@ -38,6 +42,24 @@ pub struct Calls {
     pub tracker: TaskTracker,
     /// Cancels all of them.
     pub cancel: CancellationToken,
+    /// Holds a token for each call in flight of all faces that end together.
+    whole: Option<TaskTracker>,
+}
+
+impl Calls {
+    /// Returns calls of one face among these: they can be cancelled alone, and end with all.
+    pub fn part(&self) -> Self {
+        Self {
+            tracker: TaskTracker::new(),
+            cancel: self.cancel.child_token(),
+            whole: Some(self.tracker.clone()),
+        }
+    }
+
+    /// Marks a call as in flight until the marks are dropped.
+    fn begin(&self) -> (TaskTrackerToken, Option<TaskTrackerToken>) {
+        (self.tracker.token(), self.whole.as_ref().map(TaskTracker::token))
+    }
 }
 
 /// The service of one connection.
@@ -45,6 +67,8 @@ pub struct Calls {
 pub struct Face {
     pub(super) verbs: LazyVerbs,
     pub(super) options: FaceOptions,
+    /// Whether the key of the thread gets the client's own name as its last part.
+    pub(super) thread_per_client: bool,
     tools: Arc<[Tool]>,
     calls: Calls,
 }
@@ -54,8 +78,18 @@ impl Face {
         Self {
             verbs,
             options,
-            tools: tools().into(),
+            thread_per_client: false,
+            tools: Arc::clone(&TOOLS),
             calls: Calls::default(),
+        }
+    }
+
+    /// Creates a face whose calls are part of others.
+    pub fn among(verbs: LazyVerbs, options: FaceOptions, calls: Calls, thread_per_client: bool) -> Self {
+        Self {
+            thread_per_client,
+            calls,
+            ..Self::new(verbs, options)
         }
     }
 
@@ -124,7 +158,7 @@ impl ServerHandler for Face {
         let verb: Verb = request.name.parse().map_err(|refusal: pentad_model::Refusal| {
             ErrorData::invalid_params(refusal.to_text(), serde_json::to_value(&refusal).ok())
         })?;
-        let _in_flight = self.calls.tracker.token();
+        let _in_flight = self.calls.begin();
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let result = self
             .call_verb(verb, arguments, &context, self.calls.cancel.child_token())

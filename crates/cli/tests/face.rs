@@ -4,10 +4,7 @@
 
 mod common;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::{Child, Stdio};
-
+use common::up::Up;
 use common::{CLIENT, END, MARK, Place, SESSION, text};
 use pentad_testkit::client::RawClient;
 use pentad_testkit::process::wait_at_most;
@@ -225,82 +222,6 @@ fn m06_a_home_that_cannot_be_used_answers_at_once_and_says_why_when_asked() {
         before,
         "a newer database is not touched"
     );
-}
-
-/// A `pentad up` and what it printed when it was ready.
-struct Up {
-    child: Child,
-    url: String,
-    tokens: Value,
-}
-
-impl Up {
-    fn start(place: &Place) -> Self {
-        let mut child = place
-            .pentad(&["up", "--port", "0", "--json", "--client", "web"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        Self {
-            child,
-            url: ready["url"].as_str().unwrap().to_owned(),
-            tokens: ready["tokens"].clone(),
-        }
-    }
-
-    fn authority(&self) -> &str {
-        self.url.strip_prefix("http://").unwrap()
-    }
-
-    /// Sends one request and returns status line, headers and body as they came.
-    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
-        let mut stream = TcpStream::connect(self.authority()).unwrap();
-        let host = if headers.iter().any(|(name, _)| *name == "Host") {
-            ""
-        } else {
-            self.authority()
-        };
-        let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
-            body.len()
-        );
-        if !host.is_empty() {
-            request.push_str(&format!("Host: {host}\r\n"));
-        }
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        stream
-            .write_all(format!("{request}\r\n{body}").as_bytes())
-            .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-
-    fn token(&self, of: &str) -> String {
-        let tokens = self.tokens.as_object().unwrap();
-        let found = tokens.iter().find(|(kind, _)| kind.contains(of));
-        format!(
-            "Bearer {}",
-            found
-                .unwrap_or_else(|| panic!("no token of {of}: {tokens:?}"))
-                .1
-                .as_str()
-                .unwrap()
-        )
-    }
-
-    fn end(mut self) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        kill_process(pid, Signal::TERM).unwrap();
-        assert!(wait_at_most(&mut self.child, END).unwrap().success());
-    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ Examples:
   curl -H \"Authorization: Bearer $TOKEN\" -d '{\"verb\":\"read\",\"arguments\":{\"address\":\"~/tools/\"}}' \\
        -H 'Content-Type: application/json' http://127.0.0.1:7455/api/v1/invoke";
 
-/// Serve HTTP in the foreground
+/// Serve HTTP in the foreground: MCP at /mcp, and the API
 ///
 /// Prints where, and a token for a person and for each client; the tokens hold until it ends. It listens on this
 /// machine only unless config.toml says otherwise.
@@ -130,6 +130,7 @@ fn face(house: &House, access: Access, hosts: Vec<String>) -> Face {
 
 fn ready(access: &Access, local: SocketAddr, terminal: &Terminal) -> String {
     let url = format!("http://{local}");
+    let mcp = format!("{url}/mcp");
     let tokens: Vec<(String, String)> = match access {
         Access::InsecureLoopback => Vec::new(),
         Access::Tokens(tokens) => tokens.printable(),
@@ -141,17 +142,22 @@ fn ready(access: &Access, local: SocketAddr, terminal: &Terminal) -> String {
             .collect();
         return format!(
             "{}\n",
-            serde_json::json!({"ready": true, "url": url, "tokens": map})
+            serde_json::json!({"ready": true, "url": url, "mcp": mcp, "tokens": map})
         );
     }
-    let mut text = format!("pentad is ready at {url}\n");
-    for (kind, token) in tokens {
+    let mut text = format!("pentad is ready at {url}\nMCP is at {mcp}\n");
+    for (kind, token) in &tokens {
         text.push_str(&format!("token of {kind}: {token}\n"));
     }
+    let header = example_token(&tokens)
+        .map(|token| format!(" --header 'Authorization: Bearer {token}'"))
+        .unwrap_or_default();
     let program =
         std::env::current_exe().map_or_else(|_| "pentad".to_owned(), |path| path.display().to_string());
     text.push_str(&format!(
-        "\nConnect an MCP client over standard input and output:\n  \
+        "\nConnect an MCP client over HTTP (?workspace=NAME, ?agent=NAME and ?thread=ID may follow the URL):\n  \
+         claude mcp add --transport http pentad {mcp}{header}\n\
+         or over standard input and output:\n  \
          claude mcp add pentad -- {program} mcp\n  \
          {{\"mcpServers\": {{\"pentad\": {{\"command\": \"{program}\", \"args\": [\"mcp\"]}}}}}}\n\
          Use HTTP with a token from above:\n  \
@@ -160,4 +166,13 @@ fn ready(access: &Access, local: SocketAddr, terminal: &Terminal) -> String {
          Ctrl-C ends it, and everything that it started.\n"
     ));
     text
+}
+
+/// Returns the token for the example: that of the client which it names, else of any client, else of the person.
+fn example_token(tokens: &[(String, String)]) -> Option<&str> {
+    let of = |wanted: &dyn Fn(&str) -> bool| tokens.iter().find(|(kind, _)| wanted(kind));
+    of(&|kind| kind == "claude-code")
+        .or_else(|| of(&|kind| kind != "person"))
+        .or_else(|| tokens.first())
+        .map(|(_, token)| token.as_str())
 }

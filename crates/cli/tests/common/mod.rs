@@ -3,6 +3,7 @@
 #![allow(clippy::panic)]
 
 pub mod sdk;
+pub mod up;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

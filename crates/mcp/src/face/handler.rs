@@ -32,6 +32,9 @@ const KNOWN_METHODS: [&str; 5] = [
     "ping",
 ];
 
+/// Those of them that 2026-07-28 does not have.
+const REMOVED_METHODS: [&str; 2] = ["initialize", "ping"];
+
 /// The five tools; every face has the same.
 static TOOLS: LazyLock<Arc<[Tool]>> = LazyLock::new(|| tools().into());
 
@@ -169,9 +172,13 @@ impl ServerHandler for Face {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if KNOWN_METHODS.contains(&request.method.as_str()) {
+        let stands_alone = context
+            .protocol_version()
+            .is_some_and(|version| !version.has_initialize());
+        let gone = stands_alone && REMOVED_METHODS.contains(&request.method.as_str());
+        if !gone && KNOWN_METHODS.contains(&request.method.as_str()) {
             let text = format!(
                 "Invalid params for {}: they do not have the shape of the specification.",
                 request.method

@@ -4,12 +4,13 @@
 
 mod common;
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use common::up::Up;
-use common::{CLIENT, END, MARK, Place, SESSION, text};
+use common::{CLIENT, MARK, Place, SESSION, text};
 use pentad_testkit::client::RawClient;
-use pentad_testkit::process::wait_at_most;
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn tools_list(face: &mut RawClient) -> String {
     face.request("tools/list", &json!({})).unwrap()["result"]["tools"].to_string()

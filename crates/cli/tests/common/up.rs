@@ -46,7 +46,8 @@ impl Up {
         }
     }
 
-    fn authority(&self) -> &str {
+    /// Returns host and port.
+    pub fn authority(&self) -> &str {
         self.url.strip_prefix("http://").unwrap()
     }
 

@@ -9,7 +9,7 @@ use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionWorker;
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 
-use super::sessions::{SessionError, Sessions};
+use super::sessions::{SessionError, Sessions, taken};
 use crate::face::Calls;
 
 /// The sessions of one owner, and the calls of a session that its request may open.
@@ -53,7 +53,7 @@ impl SessionManager for Scoped {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, SessionError> {
-        Ok(self.sessions.local.initialize_session(id, message).await?)
+        taken(self.sessions.local.initialize_session(id, message)).await
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {
@@ -69,7 +69,7 @@ impl SessionManager for Scoped {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.sessions.local.create_stream(id, message).await?)
+        taken(self.sessions.local.create_stream(id, message)).await
     }
 
     async fn accept_message(
@@ -77,14 +77,14 @@ impl SessionManager for Scoped {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<(), SessionError> {
-        Ok(self.sessions.local.accept_message(id, message).await?)
+        taken(self.sessions.local.accept_message(id, message)).await
     }
 
     async fn create_standalone_stream(
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.sessions.local.create_standalone_stream(id).await?)
+        taken(self.sessions.local.create_standalone_stream(id)).await
     }
 
     async fn resume(
@@ -92,6 +92,6 @@ impl SessionManager for Scoped {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.sessions.local.resume(id, last_event_id).await?)
+        taken(self.sessions.local.resume(id, last_event_id)).await
     }
 }

@@ -18,12 +18,28 @@ use crate::face::Calls;
 /// How long an ended session's worker may take to hear of it; one that cannot ends with its connection.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
+/// How long a session's worker may take to take a message; it waits itself while a full stream is not read.
+const TAKE_LIMIT: Duration = Duration::from_secs(30);
+
+/// Waits for a session's worker, within limits.
+pub async fn taken<T>(
+    taking: impl Future<Output = Result<T, LocalSessionManagerError>>,
+) -> Result<T, SessionError> {
+    match tokio::time::timeout(TAKE_LIMIT, taking).await {
+        Ok(taken) => Ok(taken?),
+        Err(_) => Err(SessionError::Stuck),
+    }
+}
+
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// Every session that could give way is in use.
     #[error("every session is in use")]
     Full,
+    /// The session's worker takes nothing, because nobody reads what it has sent.
+    #[error("the session takes nothing more: its streams are not read")]
+    Stuck,
     /// The session's worker has ended or cannot be reached.
     #[error(transparent)]
     Worker(#[from] LocalSessionManagerError),
@@ -124,7 +140,7 @@ impl Sessions {
         let _making = self.making.lock().await;
         self.end_silent().await;
         if let Some(id) = self.to_give_way(owner)? {
-            tracing::debug!(session = %id, "a session gives way to a new one");
+            tracing::debug!("a session gives way to a new one");
             self.end(&id).await?;
         }
         let (id, transport) = self.local.create_session().await?;
@@ -159,9 +175,9 @@ impl Sessions {
             .map(|(id, _)| id.clone())
             .collect();
         for id in silent {
-            tracing::debug!(session = %id, "a silent session ends");
+            tracing::debug!("a silent session ends");
             if let Err(error) = self.end(&id).await {
-                tracing::debug!(session = %id, %error, "the session's worker was gone");
+                tracing::debug!(%error, "the session's worker was gone");
             }
         }
     }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use pentad_keeper::attach::{
-    Attach, Build, Desk, Doorway, FindError, Idle, Launch, PROTOCOL, Remote, RemoteParts, Role, listen,
+    Attach, Build, Desk, Doorway, FindError, Idle, Launch, ListenError, PROTOCOL, Remote, RemoteParts, Role,
+    listen,
 };
 use pentad_keeper::lock::KeeperLockError;
 use pentad_keeper::{Config, Home, KeeperLock};
@@ -45,6 +46,11 @@ impl Keeping {
                 let socket = home.socket(runtime_dir().as_deref());
                 match listen(&socket, opened.desk(), build(), idle) {
                     Ok(door) => Some(door),
+                    // Whoever keeps the home for itself can do without visitors.
+                    Err(error @ ListenError::TooLong { .. }) if idle == Idle::Never => {
+                        tracing::warn!("nobody else can use this home meanwhile: {error}");
+                        None
+                    }
                     Err(error) => {
                         opened.close().await;
                         return Err(error.into());
@@ -142,9 +148,13 @@ impl Place {
             if !matches!(held.downcast_ref(), Some(KeeperLockError::Held { .. })) {
                 return Err(held);
             }
-            let remote = Arc::new(remote(home, config, role, None));
+            let remote = remote(home, role, None);
             match remote.attach().await {
-                Ok(_) => return Ok(Self::There(remote)),
+                // Should the process that has it go first, a keeper takes its place.
+                Ok(_) if lifetime == Lifetime::Long => {
+                    return Ok(Self::There(Arc::new(remote.or_start(launch(home, config)?))));
+                }
+                Ok(_) => return Ok(Self::There(Arc::new(remote))),
                 // A command that has the home to itself, and will not for long.
                 Err(FindError::NotRunning) if Instant::now() < end => {
                     sleep(Duration::from_millis(20)).await;
@@ -158,26 +168,27 @@ impl Place {
 
 /// Returns the keeper of a home as a face meets it: attached to by the first call, started when there is none.
 pub fn keeper(home: &Home, config: &Config, role: Role) -> anyhow::Result<Remote> {
+    Ok(remote(home, role, Some(launch(home, config)?)))
+}
+
+fn launch(home: &Home, config: &Config) -> anyhow::Result<Launch> {
     // Its own name, so that ps shows what it is and an upgrade in place is what starts next time.
     let program = std::env::current_exe().context("find this program's own file")?;
-    let mut args: Vec<OsString> = vec!["--home".into(), home.path().into(), KEEPER_COMMAND.into()];
-    args.shrink_to_fit();
     let environment = std::env::vars_os().collect();
     let mut declared: Vec<String> = config.env.names.clone();
     let servers = config.servers.values();
     declared.extend(servers.flat_map(|s| s.templates().flat_map(|t| t.variables().map(str::to_owned))));
     declared.push(crate::logging::LEVEL_VARIABLE.to_owned());
     declared.push(pentad_mcp::DEPTH_VARIABLE.to_owned());
-    let launch = Launch {
+    Ok(Launch {
         program,
-        args,
+        args: vec!["--home".into(), home.path().into(), KEEPER_COMMAND.into()],
         env: clean_env(&environment, &declared),
         log: home.keeper_log(),
-    };
-    Ok(remote(home, config, role, Some(launch)))
+    })
 }
 
-fn remote(home: &Home, _config: &Config, role: Role, launch: Option<Launch>) -> Remote {
+fn remote(home: &Home, role: Role, launch: Option<Launch>) -> Remote {
     let environment = std::env::vars_os().collect();
     Remote::new(RemoteParts {
         home: home.clone(),

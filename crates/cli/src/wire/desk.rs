@@ -45,8 +45,15 @@ pub struct LocalDesk {
     pub spawner: Arc<Spawner>,
     /// The tasks that serve HTTP.
     pub serving: TaskTracker,
-    /// The names that faces are asked for, and the state of the recipes and the configuration they were gathered from.
-    pub wanted: Mutex<Option<(u64, Arc<Config>, Vec<String>)>>,
+    /// The names that faces are asked for.
+    pub wanted: Mutex<Option<Wanted>>,
+}
+
+/// Names of variables, and what they were gathered from.
+pub struct Wanted {
+    recipes: u64,
+    config: Arc<Config>,
+    names: Vec<String>,
 }
 
 impl LocalDesk {
@@ -166,12 +173,16 @@ impl Desk for LocalDesk {
         let (generation, config) = (self.recipes.generation(), self.config());
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         match wanted.as_mut() {
-            Some((known, of, names)) if *known == generation && Arc::ptr_eq(of, &config) => {
-                (state_of(names), names.clone())
+            Some(known) if known.recipes == generation && Arc::ptr_eq(&known.config, &config) => {
+                (state_of(&known.names), known.names.clone())
             }
             _ => {
                 let names = self.names(&config);
-                *wanted = Some((generation, config, names.clone()));
+                *wanted = Some(Wanted {
+                    recipes: generation,
+                    config,
+                    names: names.clone(),
+                });
                 (state_of(&names), names)
             }
         }

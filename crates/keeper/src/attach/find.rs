@@ -18,6 +18,7 @@ use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
 
 use super::frame::{Attach, Build, PROTOCOL, Welcome};
 use super::link::MAX_LINE;
+use super::listen::{ListenError, check_length};
 use crate::home::Home;
 use crate::lock::WriterLock;
 
@@ -63,6 +64,9 @@ pub enum FindError {
         /// The socket.
         socket: PathBuf,
     },
+    /// The socket's path does not fit into an address.
+    #[error(transparent)]
+    TooLong(ListenError),
     /// The socket cannot be used.
     #[error("the socket {socket} cannot be used: {source}")]
     Unusable {
@@ -117,6 +121,7 @@ pub async fn find(
     launch: Option<&Launch>,
 ) -> Result<Found, FindError> {
     let socket = home.socket(runtime_dir);
+    check_length(&socket).map_err(FindError::TooLong)?;
     let end = Instant::now() + LIMIT;
     let mut pause = PAUSE;
     loop {

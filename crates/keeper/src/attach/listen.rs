@@ -36,7 +36,7 @@ const LEAVE_LIMIT: Duration = Duration::from_secs(20);
 pub enum ListenError {
     /// The path does not fit into an address.
     #[error(
-        "the socket {path} has a path of {bytes} bytes; the system takes 107\nNext: set XDG_RUNTIME_DIR to a short folder of your own, or choose a home with a shorter path"
+        "the socket {path} has a path of {bytes} bytes; the system takes 107\nNext: set XDG_RUNTIME_DIR to a short folder of your own, choose a home with a shorter path, or use --in-process"
     )]
     TooLong {
         /// The path.
@@ -90,7 +90,7 @@ pub fn listen(path: &Path, desk: Arc<dyn Desk>, build: Build, idle: Idle) -> Res
         tasks: TaskTracker::new(),
     };
     let house = Arc::new(House {
-        desk: Arc::clone(&desk),
+        desk,
         build,
         may_restart: idle != Idle::Never,
         faces: Arc::clone(&door.faces),
@@ -139,7 +139,8 @@ fn inode(path: &Path) -> Option<u64> {
     std::fs::symlink_metadata(path).ok().map(|found| found.ino())
 }
 
-fn bind(path: &Path) -> Result<UnixListener, ListenError> {
+/// Refuses a path that does not fit into the address of a socket.
+pub(super) fn check_length(path: &Path) -> Result<(), ListenError> {
     // sun_path of Linux has 108 bytes, a closing zero among them.
     const LONGEST: usize = 107;
     let bytes = path.as_os_str().len();
@@ -149,6 +150,11 @@ fn bind(path: &Path) -> Result<UnixListener, ListenError> {
             bytes,
         });
     }
+    Ok(())
+}
+
+fn bind(path: &Path) -> Result<UnixListener, ListenError> {
+    check_length(path)?;
     let not_made = |source| ListenError::NotMade {
         path: path.to_owned(),
         source,

@@ -65,6 +65,13 @@ impl Remote {
         }
     }
 
+    /// Starts a keeper like this when there is none any more.
+    #[must_use]
+    pub fn or_start(mut self, launch: Launch) -> Self {
+        self.parts.launch = Some(launch);
+        self
+    }
+
     /// Attaches, if that is not done, and returns the keeper's process.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
@@ -162,6 +163,7 @@ fn a_face_that_goes_takes_its_calls_along_and_nothing_else() {
 
     // What it had started ends, and is recorded as canceled.
     let mut runs = String::new();
+    let mut shown = BTreeSet::new();
     let follow = place
         .pentad(&["log", "--follow", "--json"])
         .stdout(Stdio::piped())
@@ -169,6 +171,7 @@ fn a_face_that_goes_takes_its_calls_along_and_nothing_else() {
     let mut follow = follow.unwrap();
     for line in BufReader::new(follow.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
+        assert!(shown.insert(line.clone()), "shown twice: {line}");
         if line.contains("canceled") {
             runs = line;
             break;

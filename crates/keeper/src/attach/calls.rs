@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use pentad_model::Invocation;
 use pentad_model::approval::Approval;
+use pentad_model::{Event, Invocation};
 use pentad_program::{ActivityFilter, Answer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -43,6 +43,28 @@ pub(super) enum FaceCall {
     },
     ServeHttp(HttpAsk),
     Statuses {},
+}
+
+/// An event as it travels: its place in the journal is no part of the event itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Placed(u64, Event);
+
+impl Placed {
+    /// Puts places beside events.
+    pub fn all(events: Vec<Event>) -> Vec<Self> {
+        events
+            .into_iter()
+            .map(|event| Self(event.position, event))
+            .collect()
+    }
+
+    /// Puts the place back.
+    pub fn event(self) -> Event {
+        Event {
+            position: self.0,
+            ..self.1
+        }
+    }
 }
 
 /// A call of the keeper to a face.

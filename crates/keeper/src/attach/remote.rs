@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{FaceCall, KeeperCall};
+use super::calls::{FaceCall, KeeperCall, Placed};
 use super::desk::{Desk, Explanation, HttpAsk, HttpReady};
 use super::find::{FindError, Launch, find};
 use super::frame::{Attach, Variables};
@@ -278,13 +278,17 @@ impl Desk for Remote {
     }
 
     async fn activity(&self, filter: ActivityFilter) -> Result<Vec<Event>, Refusal> {
-        self.ask(FaceCall::Activity(filter), true).await
+        let placed: Vec<Placed> = self.ask(FaceCall::Activity(filter), true).await?;
+        Ok(placed.into_iter().map(Placed::event).collect())
     }
 
     async fn follow(&self, after: u64, limit: usize) -> Result<Vec<Event>, Refusal> {
         let call = FaceCall::Follow { after, limit };
         match self.call(&call, &Attendance::default(), false).await {
-            Ok(value) => read(value),
+            Ok(value) => Ok(read::<Vec<Placed>>(value)?
+                .into_iter()
+                .map(Placed::event)
+                .collect()),
             // Whoever follows does not start a keeper that was stopped.
             Err(CallError::Link(LinkError::Interrupted)) => Ok(Vec::new()),
             Err(error) => Err(error.into()),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{FaceCall, KeeperCall};
+use super::calls::{FaceCall, KeeperCall, Placed};
 use super::desk::Desk;
 use super::frame::{Role, Variables};
 use super::link::{Answering, Incoming, Link};
@@ -123,9 +123,9 @@ impl Session {
             FaceCall::AttachFile { file, name } => to_value(&desk.attach(&file, name).await?),
             FaceCall::FindThread { ending: text } => to_value(&desk.find_thread(&ending(&text)?).await?),
             FaceCall::Head {} => to_value(&desk.head().await?),
-            FaceCall::Activity(filter) => to_value(&desk.activity(filter).await?),
+            FaceCall::Activity(filter) => to_value(&Placed::all(desk.activity(filter).await?)),
             FaceCall::Follow { after, limit } => tokio::select! {
-                events = desk.follow(after, limit) => to_value(&events?),
+                events = desk.follow(after, limit) => to_value(&Placed::all(events?)),
                 () = incoming.cancel.cancelled() => Ok(Value::Array(Vec::new())),
             },
             FaceCall::Statuses {} => to_value(&desk.statuses().await?),

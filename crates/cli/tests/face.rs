@@ -203,6 +203,7 @@ fn m06_a_home_that_cannot_be_used_answers_at_once_and_says_why_when_asked() {
     let mut face = newer.face();
     read(&mut face, "~/self");
     face.close().unwrap();
+    newer.stop();
     let database = newer.path("home/state/pentad.db");
     let script = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('pragma user_version=9999'); c.close()";
     assert!(
@@ -280,12 +281,24 @@ fn the_same_verbs_over_http() {
             .starts_with("HTTP/1.1 401")
     );
 
-    let second = place.pentad(&["up", "--port", "0"]).output().unwrap();
-    let why = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(
-        !second.status.success() && why.contains(&up.child.id().to_string()),
-        "{why}"
-    );
+    // Another one beside it is served by the same process, with tokens of its own, and ends alone.
+    let second = Up::start(&place);
+    let other = second.token("person");
+    for (server, token, status) in [(&second, &other, 200), (&up, &person, 200), (&up, &other, 401)] {
+        let said = server.ask(
+            "POST",
+            "/api/v1/invoke",
+            &[json_type, ("Authorization", token)],
+            &body,
+        );
+        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{said}");
+    }
+    let place_taken = up.authority().rsplit(':').next().unwrap().to_owned();
+    let refused = place.pentad(&["up", "--port", &place_taken]).output().unwrap();
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("in use"), "{why}");
+    second.end();
+    assert!(up.ask("GET", "/healthz", &[], "").starts_with("HTTP/1.1 200"));
     let events = place.pentad(&["log", "--json", "-n", "100"]).output().unwrap();
     assert!(String::from_utf8_lossy(&events.stdout).contains("client:web"));
     up.end();

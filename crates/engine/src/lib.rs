@@ -6,6 +6,7 @@
 mod acts;
 mod builtin;
 mod invoke;
+mod judge;
 mod record;
 mod redact;
 mod threads;
@@ -101,6 +102,8 @@ pub struct Engine {
     slots: Arc<Semaphore>,
     /// Threads that adapters found by their key; what is kept of them never changes.
     known_threads: Mutex<HashMap<String, Thread>>,
+    /// Questions that are before people.
+    asking: judge::Asking,
     stopping: CancellationToken,
 }
 
@@ -114,6 +117,7 @@ impl Engine {
             tasks: TaskTracker::new(),
             slots,
             known_threads: Mutex::default(),
+            asking: judge::Asking::default(),
             stopping: CancellationToken::new(),
         })
     }

@@ -238,6 +238,7 @@ pub async fn serve_mcp(globals: &Globals, client: Option<Name>) -> anyhow::Resul
         client,
         on_behalf_of: None,
         view_bytes: None,
+        state_key: Some(wire::state_key(&home)),
         limits: FaceLimits::default(),
         shutdown: shutdown.clone(),
     };

@@ -7,7 +7,7 @@ mod face;
 mod lines;
 mod server;
 
-pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, serve};
+pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, StateKey, serve};
 pub use lines::{FACE_MESSAGE_BYTES, LineReport, SERVER_MESSAGE_BYTES};
 pub use server::{
     DEPTH_VARIABLE, LaunchFailure, LaunchSpec, Launched, MAX_DEPTH, ResourceRead, ServerConfig, ServerError,

@@ -33,6 +33,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use self::explain::CatalogContracts;
+pub use self::key::state_key;
 use self::reload::{Followers, Reload};
 use self::resources::Resources;
 use self::servers::Servers;

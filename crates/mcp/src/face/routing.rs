@@ -14,8 +14,8 @@ const ROUTED: [(&str, &str, &str); 2] = [("read", "address", "Address"), ("call"
 
 /// Returns the tools with the keyword in their schemas.
 ///
-/// Only clients of the revision that knows it get these: it is outside the subset of JSON Schema that every provider
-/// accepts, and a client of that revision takes it out again before a model sees the tool.
+/// Only clients of the revision that knows it get these: the keyword is outside the subset of JSON Schema that every
+/// provider accepts, and an older client would hand it on to one.
 pub fn annotated(tools: &[Tool]) -> Vec<Tool> {
     tools.iter().cloned().map(annotate).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pentad_catalog::gate::{Act, Decision, Finding, Question};
-use pentad_model::approval::Approval;
+use pentad_model::approval::{Approval, ApprovalState};
 use pentad_model::{ApprovalId, Refusal, RefusalKind};
 use pentad_program::{Answer, Asker};
 
@@ -103,7 +103,14 @@ impl Engine {
         question: Question,
         silent: &mut bool,
     ) -> Result<(), Refusal> {
-        let decision = match bounded(context, asker.ask(&question.approval)).await {
+        let asked = tokio::select! {
+            biased;
+            answer = bounded(context, asker.ask(&question.approval)) => answer,
+            () = self.answered_elsewhere(question.approval.id) => {
+                return self.parts.gate.judge(act, &context.authority).await.map(drop);
+            }
+        };
+        let decision = match asked {
             Ok(Answer::Granted(scope)) => Decision::Grant(scope),
             Ok(Answer::Denied) => Decision::Deny,
             Ok(Answer::Unanswered) => {
@@ -115,6 +122,25 @@ impl Engine {
         };
         self.record_answer(context, &question.approval, decision).await?;
         self.parts.gate.judge(act, &context.authority).await.map(drop)
+    }
+
+    /// Returns when an approval is not open any more: a person may answer it in a shell while the client still shows it.
+    async fn answered_elsewhere(&self, approval: ApprovalId) {
+        let store = &self.parts.store;
+        let watched = async {
+            let ending = approval.to_string().parse().ok()?;
+            loop {
+                let head = store.head().await.ok()?;
+                if store.find_approval(&ending).await.ok()?.state != ApprovalState::Open {
+                    return Some(());
+                }
+                store.changed(head).await.ok()?;
+            }
+        };
+        // A journal that cannot be watched leaves the client's own answer.
+        if watched.await.is_none() {
+            std::future::pending::<()>().await;
+        }
     }
 
     async fn record_answer(

@@ -283,6 +283,19 @@ async fn an_answer_from_elsewhere_stands() {
 }
 
 #[tokio::test]
+async fn d07_a_question_is_open_only_while_the_journal_says_so() {
+    let bench = seen().await;
+    let never = Person::waiting(None, true);
+    let elsewhere = async {
+        never.is_asked.notified().await;
+        bench.approve(Scope::Once).await;
+    };
+    let (done, ()) = tokio::join!(ask(&bench, Verb::Call, change(), &never), elsewhere);
+    assert_eq!(done.text, "did x");
+    assert_eq!(never.count(), 1);
+}
+
+#[tokio::test]
 async fn a_canceled_call_stops_asking_and_the_next_one_asks() {
     let bench = seen().await;
     let never = Person::waiting(None, true);

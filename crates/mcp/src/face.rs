@@ -108,8 +108,8 @@ pub async fn serve(
     let face = Face::new(verbs, options);
     let calls = face.calls().clone();
     let loop_end = CancellationToken::new();
-    let serving = run_loop(face, transport, loop_end.clone());
-    tokio::pin!(serving);
+    // Boxed: the loop holds everything that a request may need, and whoever serves holds the loop.
+    let mut serving = Box::pin(run_loop(face, transport, loop_end.clone()));
 
     let closed = tokio::select! {
         () = &mut serving => true,

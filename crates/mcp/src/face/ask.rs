@@ -17,7 +17,7 @@ use rmcp::service::{Peer, RequestContext};
 use self::carry::Carrier;
 use self::session::{Questions, SessionAsker};
 pub use self::state::StateKey;
-use self::state::{Seal, context_of};
+use self::state::context_of;
 use super::FaceOptions;
 
 /// What a repeated request brought back; empty on a first one.
@@ -41,7 +41,7 @@ pub(super) enum Way {
     /// The question goes back as the result, and its answer comes with the repeated call.
     Result {
         carrier: Arc<Carrier>,
-        seal: Seal,
+        key: StateKey,
         context: Vec<u8>,
         limit: Duration,
     },
@@ -82,21 +82,20 @@ impl Way {
         invocation: &Invocation,
         returned: &Returned,
     ) -> Result<Self, Refusal> {
-        let seal = options.state_key.as_ref().and_then(StateKey::seal);
         let bound = context_of(invocation);
-        let given = match (&returned.state, &seal) {
-            (None, _) => None,
-            (Some(_), None) => return Err(state::unusable()),
-            (Some(state), Some(seal)) => {
-                let approval = seal.open(state, &bound)?;
+        let given = match &returned.state {
+            None => None,
+            Some(state) => {
+                let seal = options.state_key.as_ref().and_then(StateKey::seal);
+                let approval = seal.ok_or_else(state::unusable)?.open(state, &bound)?;
                 carry::given(approval, returned.responses.as_ref())?
             }
         };
         let offered = offers_forms(context.client_capabilities().as_ref());
-        Ok(match seal {
-            Some(seal) if offered => Self::Result {
+        Ok(match &options.state_key {
+            Some(key) if offered => Self::Result {
                 carrier: Arc::new(Carrier::new(given)),
-                seal,
+                key: key.clone(),
                 context: bound,
                 limit: options.limits.answer,
             },
@@ -136,12 +135,14 @@ impl Way {
             Self::None | Self::Session { .. } => None,
             Self::Result {
                 carrier,
-                seal,
+                key,
                 context,
                 limit,
-            } => carrier
-                .open_question()
-                .map(|approval| carry::input_required(&approval, seal.seal(approval.id, context, *limit))),
+            } => {
+                let approval = carrier.open_question()?;
+                let state = key.seal()?.seal(approval.id, context, *limit);
+                Some(carry::input_required(&approval, state))
+            }
         }
     }
 }

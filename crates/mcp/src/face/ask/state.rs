@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -18,19 +18,30 @@ const PURPOSE: &[u8] = b"pentad/mcp/request-state";
 type Read = dyn Fn() -> io::Result<Vec<u8>> + Send + Sync;
 
 /// The secret that signs the state of open questions: the same for all faces of a home, so that an answer finds its
-/// question whichever face it comes back to. Read when a question needs it first.
+/// question whichever face it comes back to. Read when a question needs it first, and kept.
 #[derive(Clone)]
-pub struct StateKey(Arc<Read>);
+pub struct StateKey(Arc<Source>);
+
+struct Source {
+    read: Box<Read>,
+    seal: OnceLock<Seal>,
+}
 
 impl StateKey {
     /// Takes the key from `read`, which may fail as long as there is no home.
     pub fn read_by(read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(read))
+        Self(Arc::new(Source {
+            read: Box::new(read),
+            seal: OnceLock::new(),
+        }))
     }
 
     /// Returns what seals with this key; without a usable key, clients are asked elsewhere.
-    pub(super) fn seal(&self) -> Option<Seal> {
-        let key = match (self.0)() {
+    pub(super) fn seal(&self) -> Option<&Seal> {
+        if let Some(seal) = self.0.seal.get() {
+            return Some(seal);
+        }
+        let key = match (self.0.read)() {
             Ok(key) => key,
             Err(error) => {
                 tracing::warn!(%error, "the home's key cannot be read: clients are not asked for approvals");
@@ -40,7 +51,8 @@ impl StateKey {
         let mut mac = Hmac::<Sha256>::new_from_slice(&key).ok()?;
         mac.update(PURPOSE);
         let derived = mac.finalize().into_bytes();
-        RequestStateCodec::try_new(derived.to_vec()).ok().map(Seal)
+        let codec = RequestStateCodec::try_new(derived.to_vec()).ok()?;
+        Some(self.0.seal.get_or_init(|| Seal(codec)))
     }
 }
 
@@ -52,7 +64,7 @@ impl fmt::Debug for StateKey {
 
 /// Seals and opens states.
 #[derive(Debug)]
-pub(in crate::face) struct Seal(RequestStateCodec);
+pub(super) struct Seal(RequestStateCodec);
 
 impl Seal {
     /// Returns the state that names `approval`, good for `limit` and for a call in the same `context` only.
@@ -103,6 +115,8 @@ pub(super) fn context_of(invocation: &Invocation) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use pentad_model::invocation::{ThreadChoice, Workspace};
     use pentad_model::{Actor, Timestamp, Verb};
     use proptest::prelude::*;
@@ -112,7 +126,8 @@ mod tests {
     const AN_HOUR: Duration = Duration::from_secs(3_600);
 
     fn seal(byte: u8) -> Seal {
-        StateKey::read_by(move || Ok(vec![byte; 32])).seal().unwrap()
+        let key = StateKey::read_by(move || Ok(vec![byte; 32]));
+        Seal(key.seal().unwrap().0.clone())
     }
 
     fn invocation(text: &str) -> Invocation {
@@ -191,12 +206,16 @@ mod tests {
     }
 
     #[test]
-    fn a_home_without_a_key_seals_nothing() {
-        assert!(
-            StateKey::read_by(|| Err(io::Error::other("no home")))
-                .seal()
-                .is_none()
-        );
+    fn a_home_without_a_key_seals_nothing_and_a_key_is_read_once() {
+        let reads = AtomicUsize::new(0);
+        let key = StateKey::read_by(move || match reads.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(io::Error::other("no home")),
+            1 => Ok(vec![1; 32]),
+            _ => panic!("read again"),
+        });
+        assert!(key.seal().is_none());
+        assert!(key.seal().is_some(), "the home may be there by now");
+        assert!(key.seal().is_some());
     }
 
     proptest! {

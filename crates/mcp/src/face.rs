@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 pub use self::ask::StateKey;
-use self::handler::Face;
+pub(crate) use self::handler::{Calls, Face};
 pub use self::lazy::LazyVerbs;
 use crate::lines::{EndOfInput, FACE_MESSAGE_BYTES, LineTransport};
 

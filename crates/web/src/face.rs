@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pentad_mcp::{HttpFace, StateKey};
 use pentad_model::Name;
 use pentad_model::invocation::Workspace;
 use pentad_program::{Store, Verbs};
@@ -43,6 +44,8 @@ pub struct Face {
     pub workspace: Workspace,
     /// Named workspaces.
     pub workspaces: BTreeMap<Name, Workspace>,
+    /// Signs the questions that go through MCP clients without a session; without it, such clients are not asked.
+    pub state_key: Option<StateKey>,
     /// A private folder for attachments on their way.
     pub uploads: PathBuf,
     /// Largest request other than an attachment.
@@ -59,6 +62,8 @@ pub struct Face {
 pub(crate) struct Shared {
     pub face: Face,
     pub hosts: Hosts,
+    /// Answers below `/mcp`.
+    pub mcp: HttpFace,
     /// Ends streams; no new work.
     pub closing: CancellationToken,
     /// Cancels what still runs when the time to drain is over.

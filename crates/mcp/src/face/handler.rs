@@ -1,6 +1,6 @@
 //! What the face answers to each method.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pentad_model::{contract, verb::Verb};
 use rmcp::model::{
@@ -14,6 +14,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::ask::Returned;
 use super::call::Ended;
@@ -40,6 +41,15 @@ const KNOWN_METHODS: [&str; 8] = [
     "ping",
 ];
 
+/// Those of them that 2026-07-28 does not have.
+const REMOVED_METHODS: [&str; 2] = ["initialize", "ping"];
+
+/// The five tools; every face has the same.
+static TOOLS: LazyLock<Arc<[Tool]>> = LazyLock::new(|| tools().into());
+
+/// The same for clients that know the keyword for headers.
+static ROUTED: LazyLock<Arc<[Tool]>> = LazyLock::new(|| routing::annotated(&TOOLS).into());
+
 /// The calls of one face.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
@@ -47,6 +57,24 @@ pub struct Calls {
     pub tracker: TaskTracker,
     /// Cancels all of them.
     pub cancel: CancellationToken,
+    /// Holds a token for each call in flight of all faces that end together.
+    whole: Option<TaskTracker>,
+}
+
+impl Calls {
+    /// Returns calls of one face among these: they can be cancelled alone, and end with all.
+    pub fn part(&self) -> Self {
+        Self {
+            tracker: TaskTracker::new(),
+            cancel: self.cancel.child_token(),
+            whole: Some(self.tracker.clone()),
+        }
+    }
+
+    /// Marks a call as in flight until the marks are dropped.
+    pub(super) fn begin(&self) -> (TaskTrackerToken, Option<TaskTrackerToken>) {
+        (self.tracker.token(), self.whole.as_ref().map(TaskTracker::token))
+    }
 }
 
 /// The service of one connection.
@@ -54,6 +82,8 @@ pub struct Calls {
 pub struct Face {
     pub(super) verbs: LazyVerbs,
     pub(super) options: FaceOptions,
+    /// Whether the key of the thread gets the client's own name as its last part.
+    pub(super) thread_per_client: bool,
     tools: Arc<[Tool]>,
     /// The same for clients that know the keyword for headers.
     routed: Arc<[Tool]>,
@@ -62,13 +92,22 @@ pub struct Face {
 
 impl Face {
     pub fn new(verbs: LazyVerbs, options: FaceOptions) -> Self {
-        let tools = tools();
         Self {
             verbs,
             options,
-            routed: routing::annotated(&tools).into(),
-            tools: tools.into(),
+            thread_per_client: false,
+            tools: Arc::clone(&TOOLS),
+            routed: Arc::clone(&ROUTED),
             calls: Calls::default(),
+        }
+    }
+
+    /// Creates a face whose calls are part of others.
+    pub fn among(verbs: LazyVerbs, options: FaceOptions, calls: Calls, thread_per_client: bool) -> Self {
+        Self {
+            thread_per_client,
+            calls,
+            ..Self::new(verbs, options)
         }
     }
 
@@ -212,9 +251,13 @@ impl ServerHandler for Face {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if KNOWN_METHODS.contains(&request.method.as_str()) {
+        let stands_alone = context
+            .protocol_version()
+            .is_some_and(|version| !version.has_initialize());
+        let gone = stands_alone && REMOVED_METHODS.contains(&request.method.as_str());
+        if !gone && KNOWN_METHODS.contains(&request.method.as_str()) {
             let text = format!(
                 "Invalid params for {}: they do not have the shape of the specification.",
                 request.method

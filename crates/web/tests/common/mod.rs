@@ -293,6 +293,7 @@ pub fn face(echo: Arc<Echo>, store: Arc<Feeding>, access: Access, uploads: &Path
         hosts: vec!["pentad.lan".to_owned()],
         workspace: workspace("/default"),
         workspaces: BTreeMap::from([("site".parse().unwrap(), workspace("/src/site"))]),
+        state_key: None,
         uploads: uploads.to_path_buf(),
         body_bytes: 4096,
         attachment_bytes: 100_000,

@@ -6,6 +6,7 @@
 mod acts;
 mod builtin;
 mod invoke;
+mod judge;
 mod record;
 mod redact;
 mod threads;
@@ -102,6 +103,8 @@ pub struct Engine {
     clients: RwLock<BTreeMap<Name, ClientSettings>>,
     /// Threads that adapters found by their key; what is kept of them never changes.
     known_threads: Mutex<HashMap<String, Thread>>,
+    /// Questions that are before people.
+    asking: judge::Asking,
     stopping: CancellationToken,
 }
 
@@ -116,6 +119,7 @@ impl Engine {
             tasks: TaskTracker::new(),
             slots,
             known_threads: Mutex::default(),
+            asking: judge::Asking::default(),
             stopping: CancellationToken::new(),
         })
     }

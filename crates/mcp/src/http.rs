@@ -28,7 +28,7 @@ pub use self::body::HttpBody;
 pub use self::caller::{HttpCaller, HttpLimits};
 use self::scoped::Scoped;
 use self::sessions::Sessions;
-use crate::face::{Calls, Face, FaceEnd, FaceLimits, FaceOptions, LazyVerbs};
+use crate::face::{Calls, Face, FaceEnd, FaceLimits, FaceOptions, LazyVerbs, StateKey};
 use crate::lines::repair;
 
 const SESSION: &str = "mcp-session-id";
@@ -60,9 +60,10 @@ struct Inner<H> {
 }
 
 impl HttpFace {
-    /// Offers the verbs.
+    /// Offers the verbs. Questions that a client of 2026-07-28 answers by repeating its call are sealed with `state_key`;
+    /// without one, such clients are not asked.
     #[must_use]
-    pub fn new(verbs: LazyVerbs, limits: HttpLimits) -> Self {
+    pub fn new(verbs: LazyVerbs, limits: HttpLimits, state_key: Option<StateKey>) -> Self {
         let face_limits = FaceLimits {
             max_message_bytes: limits.body_bytes,
             heartbeat: limits.heartbeat,
@@ -80,6 +81,7 @@ impl HttpFace {
                 client: caller.client.clone(),
                 on_behalf_of: caller.on_behalf_of.clone(),
                 view_bytes: None,
+                state_key: state_key.clone(),
                 limits: face_limits.clone(),
                 shutdown: CancellationToken::new(),
             };

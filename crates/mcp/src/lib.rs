@@ -8,7 +8,7 @@ mod http;
 mod lines;
 mod server;
 
-pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, serve};
+pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, StateKey, serve};
 pub use http::{HttpBody, HttpCaller, HttpFace, HttpLimits, HttpService};
 pub use lines::{FACE_MESSAGE_BYTES, LineReport, SERVER_MESSAGE_BYTES};
 pub use server::{

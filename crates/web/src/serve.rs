@@ -85,7 +85,11 @@ pub async fn serve(listener: TcpListener, face: Face, shutdown: CancellationToke
         body_bytes: usize::try_from(face.body_bytes).unwrap_or(usize::MAX),
         ..HttpLimits::default()
     };
-    let mcp = HttpFace::new(LazyVerbs::ready(Arc::clone(&face.verbs)), limits);
+    let mcp = HttpFace::new(
+        LazyVerbs::ready(Arc::clone(&face.verbs)),
+        limits,
+        face.state_key.clone(),
+    );
     let shared = Arc::new(Shared {
         hosts: Hosts::new(local, &face.hosts),
         mcp: mcp.clone(),

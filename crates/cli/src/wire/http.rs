@@ -130,6 +130,7 @@ fn face(desk: &LocalDesk, access: Access, workspace: Workspace) -> Face {
             cap: limits.attachment_bytes,
         }),
         access,
+        state_key: Some(super::state_key(&desk.home)),
         hosts: config.http.hosts.clone(),
         workspace,
         workspaces: projects.collect(),

@@ -38,6 +38,7 @@ use tokio_util::task::TaskTracker;
 use self::desk::LocalDesk;
 use self::environment::Variables;
 use self::explain::CatalogContracts;
+pub use self::key::state_key;
 use self::reload::{Followers, Reload};
 use self::resources::Resources;
 use self::servers::Servers;

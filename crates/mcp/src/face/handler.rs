@@ -5,7 +5,8 @@ use std::sync::{Arc, LazyLock};
 use pentad_model::{contract, verb::Verb};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, DiscoverResult,
-    ErrorCode, ErrorData, Implementation, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ErrorCode, ErrorData, Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext};
@@ -15,20 +16,28 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::{FaceOptions, LazyVerbs};
+use super::ask::Returned;
+use super::call::Ended;
+use super::{FaceOptions, LazyVerbs, reply, resources, routing};
 
-/// How long a client may keep the list of tools and the discovery answer: they change with a new version only.
+/// How long a client may keep lists and the discovery answer: they change with a new version only.
 const TTL_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// How long a client may keep what it read: long enough for a burst, too short to miss a change.
+const READ_TTL_MS: u64 = 1_000;
 
 const INSTRUCTIONS: &str = "Five verbs reach everything. read ~/tools/ finds tools (options.query searches), call runs one, \
 read and write ~/memory/ keep notes, delegate starts child runs, plan keeps your plan.";
 
 /// Methods that exist but whose parameters could not be read.
-const KNOWN_METHODS: [&str; 5] = [
+const KNOWN_METHODS: [&str; 8] = [
     "initialize",
     "server/discover",
     "tools/list",
     "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
     "ping",
 ];
 
@@ -37,6 +46,8 @@ const REMOVED_METHODS: [&str; 2] = ["initialize", "ping"];
 
 /// The five tools; every face has the same.
 static TOOLS: LazyLock<Arc<[Tool]>> = LazyLock::new(|| tools().into());
+/// The same for clients that know the keyword for headers.
+static ROUTED: LazyLock<Arc<[Tool]>> = LazyLock::new(|| routing::annotated(&TOOLS).into());
 
 /// The calls of one face.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +71,7 @@ impl Calls {
     }
 
     /// Marks a call as in flight until the marks are dropped.
-    fn begin(&self) -> (TaskTrackerToken, Option<TaskTrackerToken>) {
+    pub(super) fn begin(&self) -> (TaskTrackerToken, Option<TaskTrackerToken>) {
         (self.tracker.token(), self.whole.as_ref().map(TaskTracker::token))
     }
 }
@@ -73,6 +84,8 @@ pub struct Face {
     /// Whether the key of the thread gets the client's own name as its last part.
     pub(super) thread_per_client: bool,
     tools: Arc<[Tool]>,
+    /// The same for clients that know the keyword for headers.
+    routed: Arc<[Tool]>,
     calls: Calls,
 }
 
@@ -82,6 +95,7 @@ impl Face {
             verbs,
             options,
             thread_per_client: false,
+            routed: Arc::clone(&ROUTED),
             tools: Arc::clone(&TOOLS),
             calls: Calls::default(),
         }
@@ -101,6 +115,23 @@ impl Face {
     }
 }
 
+/// Older revisions know no caching hints, and no keyword for headers.
+fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    context
+        .protocol_version()
+        .is_some_and(|version| !version.has_initialize())
+}
+
+fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor) {
+        None => Ok(()),
+        Some(cursor) => {
+            let text = format!("Invalid cursor '{cursor}': there is one page only; leave the cursor out.");
+            Err(ErrorData::invalid_params(text, None))
+        }
+    }
+}
+
 /// Returns the five tools as the protocol's type.
 fn tools() -> Vec<Tool> {
     let read = |value: Value| match serde_json::from_value(value) {
@@ -115,7 +146,10 @@ fn tools() -> Vec<Tool> {
 
 impl ServerHandler for Face {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("pentad", env!("CARGO_PKG_VERSION")).with_title("Pentad"))
             .with_instructions(INSTRUCTIONS)
@@ -133,24 +167,62 @@ impl ServerHandler for Face {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        if let Some(cursor) = request.and_then(|request| request.cursor) {
-            let text = format!("Invalid cursor '{cursor}': there is one page only; leave the cursor out.");
-            return Err(ErrorData::invalid_params(text, None));
-        }
-        let list = ListToolsResult::with_all_items(self.tools.to_vec());
-        // Older revisions know no caching hints.
-        let stateless = context
-            .protocol_version()
-            .is_some_and(|version| !version.has_initialize());
-        Ok(if stateless {
+        one_page(request)?;
+        Ok(if is_stateless(&context) {
+            ListToolsResult::with_all_items(self.routed.to_vec())
+                .with_ttl_ms(TTL_MS)
+                .with_cache_scope(CacheScope::Public)
+        } else {
+            ListToolsResult::with_all_items(self.tools.to_vec())
+        })
+    }
+
+    /// Returns the tool by which a transport checks the headers of a request that has such headers.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.routed.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        one_page(request)?;
+        let list = ListResourcesResult::with_all_items(resources::entries());
+        Ok(if is_stateless(&context) {
             list.with_ttl_ms(TTL_MS).with_cache_scope(CacheScope::Public)
         } else {
             list
         })
     }
 
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools.iter().find(|tool| tool.name == name).cloned()
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        one_page(request)?;
+        let list = ListResourceTemplatesResult::with_all_items(resources::templates());
+        Ok(if is_stateless(&context) {
+            list.with_ttl_ms(TTL_MS).with_cache_scope(CacheScope::Public)
+        } else {
+            list
+        })
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let response = self.read_by_uri(request, &context).await?;
+        Ok(match response {
+            ReadResourceResponse::Complete(read) if is_stateless(&context) => read
+                .with_ttl_ms(READ_TTL_MS)
+                .with_cache_scope(CacheScope::Private)
+                .into(),
+            other => other,
+        })
     }
 
     async fn call_tool(
@@ -158,15 +230,21 @@ impl ServerHandler for Face {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let verb: Verb = request.name.parse().map_err(|refusal: pentad_model::Refusal| {
-            ErrorData::invalid_params(refusal.to_text(), serde_json::to_value(&refusal).ok())
-        })?;
-        let _in_flight = self.calls.begin();
+        let verb: Verb = request
+            .name
+            .parse()
+            .map_err(|refusal| reply::error(ErrorCode::INVALID_PARAMS, &refusal))?;
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let result = self
-            .call_verb(verb, arguments, &context, self.calls.cancel.child_token())
-            .await;
-        Ok(CallToolResponse::Complete(result))
+        let returned = Returned {
+            state: request.request_state,
+            responses: request.input_responses,
+        };
+        match self.run_verb(verb, arguments, &returned, &context).await {
+            Ended::Outcome(outcome) => Ok(CallToolResponse::Complete(reply::outcome(*outcome))),
+            Ended::Refused(refusal) => Ok(CallToolResponse::Complete(reply::refusal(&refusal))),
+            Ended::Asks(question) => Ok(CallToolResponse::InputRequired(question)),
+            Ended::Misused(refusal) => Err(reply::error(ErrorCode::INVALID_PARAMS, &refusal)),
+        }
     }
 
     async fn on_custom_request(

@@ -114,10 +114,12 @@ fn request(method: &str, session: Option<&str>, body: &str) -> Request<Full<Byte
 /// A request that stands alone, with the headers that it wants.
 fn alone(message: &Value, name: &str) -> Request<Full<Bytes>> {
     let mut request = request("POST", None, &message.to_string());
+    let address = message["params"]["arguments"]["address"].as_str().unwrap();
     for (header, value) in [
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", message["method"].as_str().unwrap()),
         ("mcp-name", name),
+        ("mcp-param-address", address),
     ] {
         request.headers_mut().insert(header, value.parse().unwrap());
     }

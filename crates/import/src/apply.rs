@@ -18,13 +18,17 @@ use crate::replace::{ReplaceError, Replacement, back_up};
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The client's file is not what the plan was made from.
-    #[error("{path} was changed since it was shown; nothing was changed\nNext: repeat, and look at the plan again")]
+    #[error(
+        "{path} was changed since it was shown; nothing was changed\nNext: repeat, and look at the plan again"
+    )]
     Changed {
         /// The file.
         path: PathBuf,
     },
     /// A secret of the same name was set meanwhile.
-    #[error("the secret '{name}' was set to something else meanwhile; nothing was changed\nNext: repeat, and look at the plan again")]
+    #[error(
+        "the secret '{name}' was set to something else meanwhile; nothing was changed\nNext: repeat, and look at the plan again"
+    )]
     SecretTaken {
         /// The secret.
         name: SecretName,
@@ -51,7 +55,9 @@ pub enum ApplyError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The last step failed: everything but the client's file is done.
-    #[error("the servers are in {config}, but the client's file is as it was: {source}\nNext: repeat; servers that are there already are not added twice")]
+    #[error(
+        "the servers are in {config}, but the client's file is as it was: {source}\nNext: repeat; servers that are there already are not added twice"
+    )]
     LastStep {
         /// Our configuration.
         config: PathBuf,
@@ -223,9 +229,12 @@ fn write(document: &mut DocumentMut, plan: &Plan) -> Result<(), EditRefused> {
     let client = clients
         .entry(client.word())
         .or_insert_with(|| Item::Table(Table::new()));
-    let client = client
-        .as_table_like_mut()
-        .ok_or_else(|| refused(format!("'clients.{}' is not a table", plan.file.client.map_or("", |c| c.word()))))?;
+    let client = client.as_table_like_mut().ok_or_else(|| {
+        refused(format!(
+            "'clients.{}' is not a table",
+            plan.file.client.map_or("", |c| c.word())
+        ))
+    })?;
     let grants = client.entry("grants").or_insert_with(|| value(Array::new()));
     let grants = grants
         .as_array_mut()
@@ -238,7 +247,10 @@ fn write(document: &mut DocumentMut, plan: &Plan) -> Result<(), EditRefused> {
     Ok(())
 }
 
-fn section<'d>(document: &'d mut DocumentMut, key: &str) -> Result<&'d mut dyn toml_edit::TableLike, EditRefused> {
+fn section<'d>(
+    document: &'d mut DocumentMut,
+    key: &str,
+) -> Result<&'d mut dyn toml_edit::TableLike, EditRefused> {
     let item = document.entry(key).or_insert_with(|| {
         let mut table = Table::new();
         table.set_implicit(true);

@@ -78,7 +78,9 @@ impl fmt::Display for Client {
 
 /// The word names no known client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no client that can be imported from; supported: claude-code, claude, cursor, vscode, codex, windsurf, goose, opencode, or the path of a file")]
+#[error(
+    "'{0}' is no client that can be imported from; supported: claude-code, claude, cursor, vscode, codex, windsurf, goose, opencode, or the path of a file"
+)]
 pub struct UnknownClient(pub String);
 
 impl FromStr for Client {
@@ -192,7 +194,11 @@ fn user_places(client: Client, around: &Surroundings) -> Vec<PathBuf> {
         }
         Client::Windsurf => below(
             &home.join(".codeium"),
-            &["windsurf/mcp_config.json", "windsurf-next/mcp_config.json", "mcp_config.json"],
+            &[
+                "windsurf/mcp_config.json",
+                "windsurf-next/mcp_config.json",
+                "mcp_config.json",
+            ],
         ),
         Client::Goose => vec![around.config_dir().join("goose/config.yaml")],
         Client::OpenCode => {
@@ -254,15 +260,36 @@ mod tests {
 
     #[test]
     fn variables_move_files_and_macos_has_its_own_folder() {
-        let moved = around(false, &[("CODEX_HOME", "/c"), ("XDG_CONFIG_HOME", "/x"), ("CLAUDE_CONFIG_DIR", "")]);
-        assert_eq!(places(Client::Codex, Scope::User, &moved), [Path::new("/c/config.toml")]);
-        assert_eq!(places(Client::Goose, Scope::User, &moved), [Path::new("/x/goose/config.yaml")]);
-        assert_eq!(places(Client::ClaudeCode, Scope::User, &moved), [Path::new("/h/.claude.json")]);
+        let moved = around(
+            false,
+            &[
+                ("CODEX_HOME", "/c"),
+                ("XDG_CONFIG_HOME", "/x"),
+                ("CLAUDE_CONFIG_DIR", ""),
+            ],
+        );
+        assert_eq!(
+            places(Client::Codex, Scope::User, &moved),
+            [Path::new("/c/config.toml")]
+        );
+        assert_eq!(
+            places(Client::Goose, Scope::User, &moved),
+            [Path::new("/x/goose/config.yaml")]
+        );
+        assert_eq!(
+            places(Client::ClaudeCode, Scope::User, &moved),
+            [Path::new("/h/.claude.json")]
+        );
         let mac = around(true, &[]);
         assert_eq!(
             places(Client::Claude, Scope::User, &mac),
-            [Path::new("/h/Library/Application Support/Claude/claude_desktop_config.json")]
+            [Path::new(
+                "/h/Library/Application Support/Claude/claude_desktop_config.json"
+            )]
         );
-        assert_eq!(places(Client::Cursor, Scope::Project, &mac), [Path::new("/p/.cursor/mcp.json")]);
+        assert_eq!(
+            places(Client::Cursor, Scope::Project, &mac),
+            [Path::new("/p/.cursor/mcp.json")]
+        );
     }
 }

@@ -80,7 +80,9 @@ impl Maker<'_> {
             Launch::Url { url, headers } => {
                 let web = |text: &str| text.starts_with("https://") || text.starts_with("http://");
                 if !matches!(url.0.first(), Some(Word::Literal(text)) if web(text)) {
-                    return Err(Stays("its url does not begin with https:// or http://".to_owned()));
+                    return Err(Stays(
+                        "its url does not begin with https:// or http://".to_owned(),
+                    ));
                 }
                 entry.url = Some(self.template(Under::Nothing, "url", url)?);
                 entry.headers = self.pairs(headers)?;
@@ -127,7 +129,10 @@ impl Maker<'_> {
                 }
                 Word::Variable(_) => return Err(Stays("it takes a variable whose name is none".to_owned())),
                 Word::Asked(id) => {
-                    let question = self.inputs.get(id).map_or(id.as_str(), |input| input.question.as_str());
+                    let question = self
+                        .inputs
+                        .get(id)
+                        .map_or(id.as_str(), |input| input.question.as_str());
                     let name = self.vault.ask(&legal_secret(id), question).ok_or_else(full)?;
                     reference(&mut out, "secret", name.as_str())?;
                 }
@@ -135,11 +140,19 @@ impl Maker<'_> {
         }
         match Template::parse(&out, Origin::Foreign) {
             Ok(_) => Ok(out),
-            Err(_) => Err(Stays(format!("its {word} cannot be written as a value of config.toml"))),
+            Err(_) => Err(Stays(format!(
+                "its {word} cannot be written as a value of config.toml"
+            ))),
         }
     }
 
-    fn literal(&mut self, under: Under<'_>, word: &str, literal: &str, out: &mut String) -> Result<(), Stays> {
+    fn literal(
+        &mut self,
+        under: Under<'_>,
+        word: &str,
+        literal: &str,
+        out: &mut String,
+    ) -> Result<(), Stays> {
         let full = || Stays("there is no free name for one of its secrets".to_owned());
         let mut at = 0;
         for found in find(under, literal) {
@@ -181,7 +194,10 @@ impl Entry {
             table.insert("command", text(command));
         }
         if !self.args.is_empty() {
-            table.insert("args", value(self.args.iter().map(String::as_str).collect::<Array>()));
+            table.insert(
+                "args",
+                value(self.args.iter().map(String::as_str).collect::<Array>()),
+            );
         }
         if let Some(url) = &self.url {
             table.insert("url", text(url));
@@ -198,7 +214,10 @@ impl Entry {
         if let Some(cwd) = &self.cwd {
             table.insert("cwd", text(cwd));
         }
-        for (key, period) in [("start_timeout", self.start_timeout), ("call_timeout", self.call_timeout)] {
+        for (key, period) in [
+            ("start_timeout", self.start_timeout),
+            ("call_timeout", self.call_timeout),
+        ] {
             if let Some(period) = period {
                 table.insert(key, value(Period(period).to_string()));
             }
@@ -213,17 +232,22 @@ impl Entry {
     #[must_use]
     pub fn is_same_as(&self, other: &ServerEntry, vault: &Vault) -> bool {
         let own = |text: &String| {
-            Template::parse(text, Origin::Foreign).map_or_else(|_| text.clone(), |template| said(&template, vault))
+            Template::parse(text, Origin::Foreign)
+                .map_or_else(|_| text.clone(), |template| said(&template, vault))
         };
         let theirs = |template: &Template| said(template, vault);
         let pairs = |pairs: &[(String, String)]| {
-            let mut pairs: Vec<(String, String)> =
-                pairs.iter().map(|(name, text)| (name.clone(), own(text))).collect();
+            let mut pairs: Vec<(String, String)> = pairs
+                .iter()
+                .map(|(name, text)| (name.clone(), own(text)))
+                .collect();
             pairs.sort();
             pairs
         };
         let their_pairs = |map: &std::collections::BTreeMap<String, Template>| -> Vec<(String, String)> {
-            map.iter().map(|(name, text)| (name.clone(), theirs(text))).collect()
+            map.iter()
+                .map(|(name, text)| (name.clone(), theirs(text)))
+                .collect()
         };
         self.command.as_ref().map(own) == other.command.as_ref().map(theirs)
             && self.args.iter().map(own).eq(other.args.iter().map(theirs))

@@ -49,7 +49,9 @@ pub enum FileError {
         path: PathBuf,
     },
     /// The file is no text.
-    #[error("{path} is no UTF-8 text; it was left as it is\nNext: repair the file, or restore it from the client's own backup")]
+    #[error(
+        "{path} is no UTF-8 text; it was left as it is\nNext: repair the file, or restore it from the client's own backup"
+    )]
     NotText {
         /// The file.
         path: PathBuf,
@@ -63,7 +65,9 @@ pub enum FileError {
         source: SyntaxError,
     },
     /// The file has no servers in any form that is known.
-    #[error("{path} has no servers in a form that is known: mcpServers, servers, mcp_servers, extensions or mcp\nNext: name the file in which the client keeps its MCP servers")]
+    #[error(
+        "{path} has no servers in a form that is known: mcpServers, servers, mcp_servers, extensions or mcp\nNext: name the file in which the client keeps its MCP servers"
+    )]
     NoServers {
         /// The file.
         path: PathBuf,
@@ -173,10 +177,12 @@ impl ClientFile {
             path: path.to_path_buf(),
         })?;
         let syntax = syntax_of(&target, client, &text);
-        let value = syntax.read(without_mark(&text)).map_err(|source| FileError::Invalid {
-            path: path.to_path_buf(),
-            source,
-        })?;
+        let value = syntax
+            .read(without_mark(&text))
+            .map_err(|source| FileError::Invalid {
+                path: path.to_path_buf(),
+                source,
+            })?;
         let absolute = std::path::absolute(path).map_err(unreadable)?;
         Ok(Self {
             client,
@@ -198,18 +204,27 @@ impl ClientFile {
         }
         let dir = self.path.parent()?;
         let hidden = [".cursor", ".vscode", ".codex", ".opencode"];
-        let inside = dir.file_name().is_some_and(|name| hidden.iter().any(|known| name == *known));
+        let inside = dir
+            .file_name()
+            .is_some_and(|name| hidden.iter().any(|known| name == *known));
         if inside { dir.parent() } else { Some(dir) }
     }
 
     /// Returns the whole text with `edits` made.
     pub(crate) fn edited(&self, edits: &[crate::syntax::MapEdit]) -> Result<String, FileError> {
         let bare = without_mark(&self.text);
-        let mark = if bare.len() == self.text.len() { "" } else { BYTE_ORDER_MARK };
-        let changed = self.syntax.edit(bare, edits).map_err(|source| FileError::Invalid {
-            path: self.path.clone(),
-            source,
-        })?;
+        let mark = if bare.len() == self.text.len() {
+            ""
+        } else {
+            BYTE_ORDER_MARK
+        };
+        let changed = self
+            .syntax
+            .edit(bare, edits)
+            .map_err(|source| FileError::Invalid {
+                path: self.path.clone(),
+                source,
+            })?;
         Ok(format!("{mark}{changed}"))
     }
 }
@@ -282,7 +297,10 @@ fn recognise(path: &Path, syntax: Syntax, value: &Value) -> Option<Option<Client
 }
 
 fn by_name(path: &Path, value: &Value) -> Option<Client> {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
     let below = |dir: &str| path.components().any(|part| part.as_os_str() == dir);
     let has_server_url = || {
         let servers = value.get("mcpServers").and_then(Value::as_object);
@@ -300,7 +318,10 @@ fn by_name(path: &Path, value: &Value) -> Option<Client> {
 }
 
 fn scope_of(path: &Path) -> Scope {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
     let parent = path.parent().and_then(Path::file_name);
     if name == ".mcp.json" || parent.is_some_and(|name| name == ".vscode") {
         Scope::Project
@@ -328,10 +349,18 @@ mod tests {
             ("x", "[mcp_servers.a]\ncommand = 'x'\n", Some(Client::Codex)),
             ("x", "extensions:\n  a:\n    type: builtin\n", Some(Client::Goose)),
             ("x", "// c\n{\"servers\": {}}", Some(Client::VsCode)),
-            ("x.jsonc", r#"{"mcp": {"a": {"type": "local"}}}"#, Some(Client::OpenCode)),
+            (
+                "x.jsonc",
+                r#"{"mcp": {"a": {"type": "local"}}}"#,
+                Some(Client::OpenCode),
+            ),
             ("x.json", servers, Some(Client::Windsurf)),
             (".cursor/mcp.json", r#"{"mcpServers": {}}"#, Some(Client::Cursor)),
-            (".mcp.json", "\u{feff}{\"mcpServers\": {}}", Some(Client::ClaudeCode)),
+            (
+                ".mcp.json",
+                "\u{feff}{\"mcpServers\": {}}",
+                Some(Client::ClaudeCode),
+            ),
             ("x", r#"{"mcpServers": {}}"#, None),
         ] {
             assert_eq!(recognised(name, text).unwrap(), client, "{text}");
@@ -347,13 +376,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let open = |path: &Path| ClientFile::recognised(path).unwrap_err();
         assert!(matches!(open(dir.path()), FileError::NotAFile { .. }));
-        assert!(matches!(open(&dir.path().join("gone")), FileError::Unreadable { .. }));
+        assert!(matches!(
+            open(&dir.path().join("gone")),
+            FileError::Unreadable { .. }
+        ));
         let file = dir.path().join("x.json");
         std::fs::write(&file, [0xff, 0xfe, 0]).unwrap();
         assert!(matches!(open(&file), FileError::NotText { .. }));
-        std::fs::File::create(&file).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        std::fs::File::create(&file)
+            .unwrap()
+            .set_len(MAX_BYTES + 1)
+            .unwrap();
         assert!(matches!(open(&file), FileError::TooLarge { .. }));
         std::os::unix::fs::symlink("loop", dir.path().join("loop")).unwrap();
-        assert!(matches!(open(&dir.path().join("loop")), FileError::Unreadable { .. }));
+        assert!(matches!(
+            open(&dir.path().join("loop")),
+            FileError::Unreadable { .. }
+        ));
     }
 }

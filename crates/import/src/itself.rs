@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 /// Programs that start another program which they are given.
-const WRAPPERS: [&str; 10] = ["env", "npx", "bunx", "pnpx", "uvx", "nice", "nohup", "sudo", "setsid", "exec"];
+const WRAPPERS: [&str; 10] = [
+    "env", "npx", "bunx", "pnpx", "uvx", "nice", "nohup", "sudo", "setsid", "exec",
+];
 /// Shells, whose command stands after `-c`.
 const SHELLS: [&str; 5] = ["sh", "bash", "zsh", "dash", "fish"];
 
@@ -17,7 +19,10 @@ pub fn is_pentad(program: &str, args: &[String], own: Option<&Path>) -> bool {
         return true;
     }
     if SHELLS.contains(&name) {
-        let script = args.iter().skip_while(|arg| !arg.ends_with('c') || !arg.starts_with('-')).nth(1);
+        let script = args
+            .iter()
+            .skip_while(|arg| !arg.ends_with('c') || !arg.starts_with('-'))
+            .nth(1);
         return script.is_some_and(|script| starts_pentad(script.split_whitespace(), own));
     }
     WRAPPERS.contains(&name) && starts_pentad(args.iter().map(String::as_str), own)
@@ -88,7 +93,13 @@ mod tests {
         ] {
             assert!(seen(command), "{command}");
         }
-        for command in ["npx -y pentad-tools", "sh -c echo_pentad", "node pentad.js", "uvx mcp-server-git", "sh"] {
+        for command in [
+            "npx -y pentad-tools",
+            "sh -c echo_pentad",
+            "node pentad.js",
+            "uvx mcp-server-git",
+            "sh",
+        ] {
             assert!(!seen(command), "{command}");
         }
     }
@@ -100,7 +111,11 @@ mod tests {
         std::fs::write(&own, "").unwrap();
         std::os::unix::fs::symlink(&own, &link).unwrap();
         assert!(is_pentad(link.to_str().unwrap(), &[], Some(&own)));
-        assert!(!is_pentad(dir.path().join("x").to_str().unwrap(), &[], Some(&own)));
+        assert!(!is_pentad(
+            dir.path().join("x").to_str().unwrap(),
+            &[],
+            Some(&own)
+        ));
         assert_eq!(own_command(&own, dir.path().to_str().unwrap()), "pentad");
         assert_eq!(own_command(&own, "/nowhere"), own.to_str().unwrap());
     }

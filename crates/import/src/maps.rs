@@ -37,7 +37,9 @@ pub fn maps(file: &ClientFile, around: &Surroundings) -> Maps {
         Some(Client::Goose) => &["extensions"],
         Some(Client::OpenCode) if is_second_version(&file.value) => &["mcp", "servers"],
         Some(Client::OpenCode) => &["mcp"],
-        Some(Client::ClaudeCode | Client::Claude | Client::Cursor | Client::Windsurf) | None => &["mcpServers"],
+        Some(Client::ClaudeCode | Client::Claude | Client::Cursor | Client::Windsurf) | None => {
+            &["mcpServers"]
+        }
     };
     let path: Vec<String> = path.iter().map(|key| (*key).to_owned()).collect();
     if at(&file.value, &path).is_some_and(Value::is_object) {
@@ -62,7 +64,12 @@ fn is_second_version(value: &Value) -> bool {
 /// Finds what Claude Code keeps for single folders: this one's is taken over, others are named.
 fn projects(value: &Value, around: &Surroundings, maps: &mut Maps) {
     let here = around.folder.to_string_lossy();
-    for (folder, project) in value.get("projects").and_then(Value::as_object).into_iter().flatten() {
+    for (folder, project) in value
+        .get("projects")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         let servers = project.get("mcpServers").and_then(Value::as_object);
         match servers.map_or(0, serde_json::Map::len) {
             0 => {}

@@ -54,7 +54,11 @@ fn legal(wanted: &str) -> String {
     }
     let trimmed = name.trim_start_matches(['-', '_']).trim_end_matches('-');
     let cut = pentad_model::text::prefix(trimmed, MAX_NAME_BYTES);
-    if cut.is_empty() { "server".to_owned() } else { cut.to_owned() }
+    if cut.is_empty() {
+        "server".to_owned()
+    } else {
+        cut.to_owned()
+    }
 }
 
 /// Makes a word for the name of a secret out of the name under which it stood.
@@ -95,7 +99,11 @@ mod tests {
             ("a.b/c", "a-b-c", true),
         ] {
             let chosen = choose(wanted, &taken);
-            assert_eq!((chosen.name.as_str(), chosen.why.is_some()), (name, renamed), "{wanted}");
+            assert_eq!(
+                (chosen.name.as_str(), chosen.why.is_some()),
+                (name, renamed),
+                "{wanted}"
+            );
         }
         assert_eq!(secret_word("github", "GITHUB_TOKEN"), "github-token");
         assert_eq!(secret_word("search", "BRAVE_API_KEY"), "search-brave-api-key");

@@ -34,7 +34,9 @@ pub enum PlanError {
     #[error(transparent)]
     Secrets(#[from] SecretError),
     /// A client that has no name cannot be given grants.
-    #[error("--trust needs a client with a name, and {path} may be of several\nNext: import without --trust, and answer when a tool asks")]
+    #[error(
+        "--trust needs a client with a name, and {path} may be of several\nNext: import without --trust, and answer when a tool asks"
+    )]
     NoClient {
         /// The file.
         path: std::path::PathBuf,
@@ -175,7 +177,10 @@ impl Planner<'_> {
         let path = self.around.variable("PATH").unwrap_or_default();
         let mut words = vec![own_command(self.own, path), "mcp".to_owned()];
         if self.home.path() != self.around.home_dir.join(".pentad") {
-            words.extend(["--home".to_owned(), self.home.path().to_string_lossy().into_owned()]);
+            words.extend([
+                "--home".to_owned(),
+                self.home.path().to_string_lossy().into_owned(),
+            ]);
         }
         if let Some(client) = client {
             words.extend(["--client".to_owned(), client.word().to_owned()]);
@@ -200,6 +205,12 @@ impl Plan {
     #[must_use]
     pub fn asked(&self) -> &[Asked] {
         &self.vault.asked
+    }
+
+    /// Returns the servers of ours whose tools the client has in front of its model now.
+    pub fn active(&self) -> impl Iterator<Item = &str> {
+        let on = |one: &&Planned| !matches!(&one.fate, Fate::Added { entry, .. } if entry.disabled);
+        self.servers.iter().filter(on).filter_map(Planned::server)
     }
 
     /// Returns the client's file as it will be.
@@ -253,7 +264,7 @@ impl Work<'_> {
             },
             inputs: self.inputs,
         };
-        let server = match dialect::read(value, from, &reading) {
+        let server = match dialect::read(value, &reading) {
             Ok(server) if self.is_pentad(&server) => return Fate::Pentad,
             Ok(server) => server,
             Err(stays) => return Fate::Stays { reason: stays.0 },
@@ -290,7 +301,9 @@ impl Work<'_> {
         let mut found: Vec<&String> = known.filter(same).map(|(name, _)| name).collect();
         found.sort_by_key(|name| *name != from);
         let added = self.servers.iter().find_map(|planned| match &planned.fate {
-            Fate::Added { name, entry: other, .. } if **other == *entry => Some(name),
+            Fate::Added {
+                name, entry: other, ..
+            } if **other == *entry => Some(name),
             _ => None,
         });
         found.first().copied().or(added).cloned()
@@ -299,7 +312,10 @@ impl Work<'_> {
     fn is_pentad(&self, server: &ForeignServer) -> bool {
         match &server.launch {
             Launch::Command { program, args, .. } => {
-                let args: Vec<String> = args.iter().map(|arg| arg.as_literal().unwrap_or_default()).collect();
+                let args: Vec<String> = args
+                    .iter()
+                    .map(|arg| arg.as_literal().unwrap_or_default())
+                    .collect();
                 let program = program.as_literal().unwrap_or_default();
                 is_pentad(&program, &args, Some(self.planner.own))
             }
@@ -323,10 +339,17 @@ fn edit(map: &ServerMap, planned: &[Planned], insert: bool, own: &Value) -> Opti
     if remove.is_empty() {
         return None;
     }
-    let stays: BTreeSet<&str> = planned.iter().filter(|one| !goes(one)).map(|one| one.from.as_str()).collect();
+    let stays: BTreeSet<&str> = planned
+        .iter()
+        .filter(|one| !goes(one))
+        .map(|one| one.from.as_str())
+        .collect();
     let insert = insert && planned.iter().all(|one| one.fate != Fate::Pentad);
     let names = [OWN_ENTRY, "pentad-mcp", "pentad-tools"];
-    let name = names.into_iter().find(|name| !stays.contains(name)).filter(|_| insert);
+    let name = names
+        .into_iter()
+        .find(|name| !stays.contains(name))
+        .filter(|_| insert);
     Some(MapEdit {
         path: map.path.clone(),
         remove,
@@ -341,7 +364,9 @@ fn own_entry(file: &ClientFile, map: &ServerMap, command: &[String]) -> Value {
         None => (OWN_ENTRY, &[][..]),
     };
     match file.client {
-        Some(Client::ClaudeCode | Client::VsCode) => json!({"type": "stdio", "command": program, "args": args}),
+        Some(Client::ClaudeCode | Client::VsCode) => {
+            json!({"type": "stdio", "command": program, "args": args})
+        }
         Some(Client::Goose) => json!({
             "enabled": true,
             "type": "stdio",

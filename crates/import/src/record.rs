@@ -30,7 +30,9 @@ pub struct Record {
 
 /// Why a record cannot be kept.
 #[derive(Debug, thiserror::Error)]
-#[error("the record of this import could not be written below {folder}: {source}\nNext: free space or check permissions, then repeat")]
+#[error(
+    "the record of this import could not be written below {folder}: {source}\nNext: free space or check permissions, then repeat"
+)]
 pub struct RecordError {
     folder: PathBuf,
     source: io::Error,
@@ -39,7 +41,10 @@ pub struct RecordError {
 /// Returns the digest of a file's content.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn folder(home: &Home) -> PathBuf {

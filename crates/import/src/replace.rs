@@ -15,13 +15,17 @@ const BACKUP_MARK: &str = ".pentad-backup-";
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
     /// The file or its folder takes no changes.
-    #[error("{path} is read-only; nothing was changed\nNext: make it writable (chmod u+w), or change the place it is made from, then repeat")]
+    #[error(
+        "{path} is read-only; nothing was changed\nNext: make it writable (chmod u+w), or change the place it is made from, then repeat"
+    )]
     ReadOnly {
         /// What takes no changes.
         path: PathBuf,
     },
     /// The file has several names.
-    #[error("{path} has {links} names (hard links), of which a new file would keep one; nothing was changed\nNext: copy it to a file of its own, then repeat")]
+    #[error(
+        "{path} has {links} names (hard links), of which a new file would keep one; nothing was changed\nNext: copy it to a file of its own, then repeat"
+    )]
     Linked {
         /// The file.
         path: PathBuf,
@@ -29,7 +33,9 @@ pub enum ReplaceError {
         links: u64,
     },
     /// The owner cannot be kept.
-    #[error("{path} belongs to another user or group, which could not be kept; nothing was changed\nNext: run this as its owner")]
+    #[error(
+        "{path} belongs to another user or group, which could not be kept; nothing was changed\nNext: run this as its owner"
+    )]
     Owner {
         /// The file.
         path: PathBuf,
@@ -139,7 +145,11 @@ pub fn back_up(target: &Path, bytes: &[u8]) -> Result<(PathBuf, u64), ReplaceErr
             path: path.clone(),
             source,
         };
-        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let opened = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path);
         let mut file = match opened {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -163,7 +173,11 @@ fn beside(target: &Path, number: u64) -> PathBuf {
 /// Returns the backups beside a file, the oldest first.
 #[must_use]
 pub fn backups(target: &Path) -> Vec<(u64, PathBuf)> {
-    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = target
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let folder = target.parent().map(std::fs::read_dir);
     let mut found: Vec<(u64, PathBuf)> = folder
         .and_then(Result::ok)

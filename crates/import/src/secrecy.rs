@@ -29,9 +29,34 @@ const MIN_HEX_BYTES: usize = 32;
 
 /// The beginnings that issuers give their keys.
 const PREFIXES: [&str; 28] = [
-    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_", "pk_live_", "rk_live_", "xoxb-", "xoxp-",
-    "xoxa-", "xapp-", "AKIA", "ASIA", "AIza", "ya29.", "hf_", "npm_", "pypi-", "lin_api_", "ntn_", "secret_", "dop_v1_",
-    "figd_", "tvly-",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "sk-",
+    "sk_",
+    "pk_live_",
+    "rk_live_",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "ya29.",
+    "hf_",
+    "npm_",
+    "pypi-",
+    "lin_api_",
+    "ntn_",
+    "secret_",
+    "dop_v1_",
+    "figd_",
+    "tvly-",
 ];
 
 /// Words before a secret in a header.
@@ -52,7 +77,9 @@ pub fn find(under: Under<'_>, text: &str) -> Vec<Secret> {
             .into_iter()
             .map(|found| Secret {
                 range: found.range.start + start..found.range.end + start,
-                hint: found.hint.or_else(|| Some(name.trim_start_matches('-').to_owned())),
+                hint: found
+                    .hint
+                    .or_else(|| Some(name.trim_start_matches('-').to_owned())),
             })
             .collect();
     }
@@ -77,12 +104,25 @@ pub fn is_secret_name(name: &str) -> bool {
     let words = words(name);
     let has = |word: &str| words.iter().any(|w| w == word);
     let last = words.last().map_or("", String::as_str);
-    if matches!(last, "file" | "path" | "dir" | "url" | "uri" | "id" | "name" | "type" | "limit" | "ttl" | "helper") {
+    if matches!(
+        last,
+        "file" | "path" | "dir" | "url" | "uri" | "id" | "name" | "type" | "limit" | "ttl" | "helper"
+    ) {
         return false;
     }
     const ANYWHERE: [&str; 12] = [
-        "token", "secret", "password", "passwd", "passphrase", "apikey", "credential", "credentials", "authorization",
-        "cookie", "bearer", "pat",
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "passphrase",
+        "apikey",
+        "credential",
+        "credentials",
+        "authorization",
+        "cookie",
+        "bearer",
+        "pat",
     ];
     const LAST: [&str; 5] = ["key", "auth", "pass", "pwd", "dsn"];
     ANYWHERE.iter().any(|word| has(word)) || (LAST.contains(&last) && !has("public"))
@@ -126,7 +166,10 @@ fn after_scheme(text: &str) -> &str {
 fn assignment(text: &str) -> Option<(&str, &str)> {
     let is_name = |name: &str| {
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        !name.is_empty() && name.len() <= 64 && name.chars().all(legal) && name.contains(|c: char| c.is_ascii_alphabetic())
+        !name.is_empty()
+            && name.len() <= 64
+            && name.chars().all(legal)
+            && name.contains(|c: char| c.is_ascii_alphabetic())
     };
     let equals = text.split_once('=').filter(|(name, _)| is_name(name));
     equals.or_else(|| {
@@ -144,7 +187,9 @@ fn url_parts(text: &str) -> Vec<Secret> {
     };
     let base = scheme.len() + 3;
     let (address, query) = rest.split_once('?').map_or((rest, None), |(a, q)| (a, Some(q)));
-    let (authority, path) = address.split_once('/').map_or((address, None), |(a, p)| (a, Some(p)));
+    let (authority, path) = address
+        .split_once('/')
+        .map_or((address, None), |(a, p)| (a, Some(p)));
     if let Some((userinfo, _)) = authority.rsplit_once('@') {
         let range = match userinfo.split_once(':') {
             Some((user, password)) if !password.is_empty() => {
@@ -233,21 +278,44 @@ mod tests {
     use super::*;
 
     fn parts<'t>(under: Under<'_>, text: &'t str) -> Vec<&'t str> {
-        find(under, text).iter().map(|found| &text[found.range.clone()]).collect()
+        find(under, text)
+            .iter()
+            .map(|found| text.get(found.range.clone()).unwrap())
+            .collect()
     }
 
     #[test]
     fn names_tell_secrets_from_settings() {
         for name in [
-            "GITHUB_TOKEN", "apiKey", "X-Api-Key", "OPENAI_API_KEY", "Authorization", "DB_PASSWORD", "SECRET", "GITLAB_PAT",
-            "AWS_SECRET_ACCESS_KEY", "--api-key", "SENTRY_DSN", "GITHUB_PERSONAL_ACCESS_TOKEN", "NPM_AUTH",
+            "GITHUB_TOKEN",
+            "apiKey",
+            "X-Api-Key",
+            "OPENAI_API_KEY",
+            "Authorization",
+            "DB_PASSWORD",
+            "SECRET",
+            "GITLAB_PAT",
+            "AWS_SECRET_ACCESS_KEY",
+            "--api-key",
+            "SENTRY_DSN",
+            "GITHUB_PERSONAL_ACCESS_TOKEN",
+            "NPM_AUTH",
         ] {
             assert!(is_secret_name(name), "{name}");
             assert_eq!(parts(Under::Name(name), "hunter2"), ["hunter2"], "{name}");
         }
         for name in [
-            "MAX_TOKENS", "TOKEN_FILE", "KEYBOARD", "NODE_ENV", "PATH", "AWS_ACCESS_KEY_ID", "PUBLIC_KEY", "COMPAT", "AUTHOR",
-            "BYPASS_CACHE", "TOKEN_LIMIT",
+            "MAX_TOKENS",
+            "TOKEN_FILE",
+            "KEYBOARD",
+            "NODE_ENV",
+            "PATH",
+            "AWS_ACCESS_KEY_ID",
+            "PUBLIC_KEY",
+            "COMPAT",
+            "AUTHOR",
+            "BYPASS_CACHE",
+            "TOKEN_LIMIT",
         ] {
             assert!(!is_secret_name(name), "{name}");
         }
@@ -263,28 +331,56 @@ mod tests {
         assert_eq!(parts(Under::Nothing, "Authorization:Bearer abc"), ["abc"]);
         assert_eq!(parts(Under::Nothing, "--api-key=abc"), ["abc"]);
         assert_eq!(parts(Under::Nothing, "API_KEY=abc"), ["abc"]);
-        assert_eq!(find(Under::Nothing, "--api-key=abc")[0].hint.as_deref(), Some("api-key"));
+        assert_eq!(
+            find(Under::Nothing, "--api-key=abc")[0].hint.as_deref(),
+            Some("api-key")
+        );
         for plain in [
-            "--port=8080", "-y", "@modelcontextprotocol/server-sequential-thinking", "mcp-server-2024-11-05", "stdio",
-            "/Users/ada/Documents/Projects2024/Some-Long-Folder", "C:\\x", "mcp-remote@latest",
-            "https://example.org/v1/mcp?mode=full", "NODE_ENV=production", "ghcr.io/github/github-mcp-server",
+            "--port=8080",
+            "-y",
+            "@modelcontextprotocol/server-sequential-thinking",
+            "mcp-server-2024-11-05",
+            "stdio",
+            "/Users/ada/Documents/Projects2024/Some-Long-Folder",
+            "C:\\x",
+            "mcp-remote@latest",
+            "https://example.org/v1/mcp?mode=full",
+            "NODE_ENV=production",
+            "ghcr.io/github/github-mcp-server",
         ] {
-            assert!(find(Under::Nothing, plain).is_empty(), "{plain} {:?}", parts(Under::Nothing, plain));
+            assert!(
+                find(Under::Nothing, plain).is_empty(),
+                "{plain} {:?}",
+                parts(Under::Nothing, plain)
+            );
         }
     }
 
     #[test]
     fn shapes_and_urls_are_seen_under_any_name() {
         for key in [
-            "ghp_0123456789abcdefghij", "sk-proj-0123456789abcdef", "xoxb-1234567890-abcdefghij",
-            "eyJhbGciOi.eyJzdWIiOi.c2lnbmF0dXJl", "0123456789abcdef0123456789abcdef", "Zx81kQp0Lm4Vt7RbY2nWc6HdJ3sG",
+            "ghp_0123456789abcdefghij",
+            "sk-proj-0123456789abcdef",
+            "xoxb-1234567890-abcdefghij",
+            "eyJhbGciOi.eyJzdWIiOi.c2lnbmF0dXJl",
+            "0123456789abcdef0123456789abcdef",
+            "Zx81kQp0Lm4Vt7RbY2nWc6HdJ3sG",
         ] {
             assert_eq!(parts(Under::Name("THING"), key), [key]);
         }
-        assert_eq!(parts(Under::Name("DATABASE_URL"), "postgres://ada:hunter2@db/x"), ["hunter2"]);
-        assert_eq!(parts(Under::Nothing, "--db=postgres://ada:hunter2@db/x"), ["hunter2"]);
         assert_eq!(
-            parts(Under::Nothing, "https://u:p@example.org/s/Zx81kQp0Lm4Vt7RbY2nWc6HdJ3sG/mcp?a=1&api_key=k&b=2"),
+            parts(Under::Name("DATABASE_URL"), "postgres://ada:hunter2@db/x"),
+            ["hunter2"]
+        );
+        assert_eq!(
+            parts(Under::Nothing, "--db=postgres://ada:hunter2@db/x"),
+            ["hunter2"]
+        );
+        assert_eq!(
+            parts(
+                Under::Nothing,
+                "https://u:p@example.org/s/Zx81kQp0Lm4Vt7RbY2nWc6HdJ3sG/mcp?a=1&api_key=k&b=2"
+            ),
             ["p", "Zx81kQp0Lm4Vt7RbY2nWc6HdJ3sG", "k"]
         );
     }

@@ -14,6 +14,16 @@ use crate::plan::{Fate, Plan, Planned};
 /// Longest line that shows a command.
 const MAX_COMMAND_BYTES: usize = 160;
 
+/// Keys by which clients limit the tools of a server.
+const TOOL_LIMITS: [&str; 6] = [
+    "enabled_tools",
+    "disabled_tools",
+    "disabledTools",
+    "available_tools",
+    "includeTools",
+    "excludeTools",
+];
+
 /// Returns the plan as text.
 #[must_use]
 pub fn text(plan: &Plan, payload: &Payload) -> String {
@@ -33,14 +43,20 @@ pub fn text(plan: &Plan, payload: &Payload) -> String {
         Fate::Reused { name } => Some(vec![format!("{}: is the server {name} already", from(one))]),
         Fate::Stays { .. } | Fate::Pentad => None,
     });
-    section(&mut out, "Stays in the client's file", plan, |one| match &one.fate {
-        Fate::Stays { reason } => Some(vec![format!("{}: {}", from(one), visible(reason))]),
-        Fate::Pentad => Some(vec![format!("{}: is Pentad", from(one))]),
-        Fate::Added { .. } | Fate::Reused { .. } => None,
+    section(&mut out, "Stays in the client's file", plan, |one| {
+        match &one.fate {
+            Fate::Stays { reason } => Some(vec![format!("{}: {}", from(one), visible(reason))]),
+            Fate::Pentad => Some(vec![format!("{}: is Pentad", from(one))]),
+            Fate::Added { .. } | Fate::Reused { .. } => None,
+        }
     });
     for (folder, count) in &plan.elsewhere {
         let servers = if *count == 1 { "server" } else { "servers" };
-        let _ = writeln!(out, "Not taken: {count} {servers} for {}; run it there.", visible(folder));
+        let _ = writeln!(
+            out,
+            "Not taken: {count} {servers} for {}; run it there.",
+            visible(folder)
+        );
     }
     if plan.is_empty() {
         out.push_str("There is nothing to import.\n");
@@ -48,7 +64,11 @@ pub fn text(plan: &Plan, payload: &Payload) -> String {
     }
     secrets(&mut out, plan);
     consent(&mut out, plan);
-    let _ = writeln!(out, "The client then starts: {}", visible(&plan.command.join(" ")));
+    let _ = writeln!(
+        out,
+        "The client then starts: {}",
+        visible(&plan.command.join(" "))
+    );
     weigh(&mut out, payload);
     out
 }
@@ -74,7 +94,13 @@ fn from(one: &Planned) -> String {
     }
 }
 
-fn added(one: &Planned, name: &str, renamed: Option<&str>, entry: &Entry, left_out: &[String]) -> Vec<String> {
+fn added(
+    one: &Planned,
+    name: &str,
+    renamed: Option<&str>,
+    entry: &Entry,
+    left_out: &[String],
+) -> Vec<String> {
     let off = if entry.disabled { ", switched off" } else { "" };
     let mut lines = vec![match renamed {
         Some(why) => format!("{}: becomes {name}, since {why}{off}", from(one)),
@@ -89,9 +115,18 @@ fn added(one: &Planned, name: &str, renamed: Option<&str>, entry: &Entry, left_o
     if let Some(cwd) = &entry.cwd {
         lines.push(format!("folder {}", visible(cwd)));
     }
-    if !left_out.is_empty() {
-        let keys: Vec<String> = left_out.iter().map(|key| visible(key)).collect();
-        lines.push(format!("left out, having no counterpart: {}", keys.join(", ")));
+    let (limits, others): (Vec<String>, Vec<String>) = left_out
+        .iter()
+        .map(|key| visible(key))
+        .partition(|key| TOOL_LIMITS.contains(&key.as_str()));
+    if !limits.is_empty() {
+        let limits = limits.join(", ");
+        lines.push(format!(
+            "its {limits} do not move: all its tools are found then; policy.toml may deny some of call:{name}/"
+        ));
+    }
+    if !others.is_empty() {
+        lines.push(format!("left out, having no counterpart: {}", others.join(", ")));
     }
     lines
 }
@@ -148,7 +183,11 @@ fn shown(value: &str) -> String {
 fn secrets(out: &mut String, plan: &Plan) {
     let stored: Vec<&str> = plan.stored().map(pentad_keeper::SecretName::as_str).collect();
     if !stored.is_empty() {
-        let _ = writeln!(out, "Values that move into the secret store: {}", stored.join(", "));
+        let _ = writeln!(
+            out,
+            "Values that move into the secret store: {}",
+            stored.join(", ")
+        );
     }
     for asked in plan.asked() {
         let _ = writeln!(
@@ -162,7 +201,11 @@ fn secrets(out: &mut String, plan: &Plan) {
 }
 
 fn sentence(text: &str) -> String {
-    let end = if text.ends_with(['.', '?', '!', ':']) { "" } else { "." };
+    let end = if text.ends_with(['.', '?', '!', ':']) {
+        ""
+    } else {
+        "."
+    };
     format!("{text}{end}")
 }
 
@@ -171,7 +214,11 @@ fn consent(out: &mut String, plan: &Plan) {
         out.push_str("Each tool of these servers asks a person before its first call.\n");
     } else {
         let who = plan.file.client.map_or("", crate::client::Client::word);
-        let _ = writeln!(out, "Standing grants of {who}, which then asks nobody: {}", plan.grants.join(", "));
+        let _ = writeln!(
+            out,
+            "Standing grants of {who}, which then asks nobody: {}",
+            plan.grants.join(", ")
+        );
     }
 }
 
@@ -180,7 +227,12 @@ fn weigh(out: &mut String, payload: &Payload) {
     let after = format!("5 tools, {after} bytes (about {} tokens)", tokens_of(after));
     let before = payload.known.map(|size| {
         let tools = if size.tools == 1 { "tool" } else { "tools" };
-        format!("{} {tools}, {} bytes (about {} tokens)", size.tools, size.bytes, tokens_of(size.bytes))
+        format!(
+            "{} {tools}, {} bytes (about {} tokens)",
+            size.tools,
+            size.bytes,
+            tokens_of(size.bytes)
+        )
     });
     let unknown = payload.unknown.join(", ");
     let before = match (before, unknown.is_empty()) {
@@ -200,9 +252,9 @@ pub fn value(plan: &Plan, payload: &Payload) -> Value {
         .iter()
         .map(|asked| json!({"secret": asked.name.as_str(), "question": asked.question}))
         .collect();
-    let before = payload.known.map(|size| {
-        json!({"tools": size.tools, "bytes": size.bytes, "estimated_tokens": tokens_of(size.bytes)})
-    });
+    let before = payload.known.map(
+        |size| json!({"tools": size.tools, "bytes": size.bytes, "estimated_tokens": tokens_of(size.bytes)}),
+    );
     json!({
         "client": plan.file.client.map(crate::client::Client::word),
         "file": plan.file.path,

@@ -97,7 +97,10 @@ impl Meaning<'_> {
         let mut rest = raw;
         while let Some((before, after)) = rest.split_once(open) {
             push(&mut words, before);
-            match after.split_once('}').map(|(name, tail)| (self.reference(name), tail)) {
+            match after
+                .split_once('}')
+                .map(|(name, tail)| (self.reference(name), tail))
+            {
                 Some((Ok(Some(word)), tail)) => {
                     match word {
                         Word::Literal(text) => push(&mut words, &text),
@@ -133,14 +136,21 @@ impl Meaning<'_> {
     }
 
     /// A default stands for a variable that is not set now: references of ours have none.
-    fn shell(&self, name: &str) -> Option<Word> {
-        if is_variable_name(name) {
-            return Some(Word::Variable(name.to_owned()));
-        }
-        let (name, default) = name.split_once(":-")?;
+    fn shell(&self, text: &str) -> Option<Word> {
+        let (name, default) = match text.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (text, None),
+        };
         if !is_variable_name(name) {
             return None;
         }
+        // Claude Code sets it for its servers alone.
+        if let ("CLAUDE_PROJECT_DIR", Some(folder)) = (name, self.folder) {
+            return Some(Word::Literal(folder.to_owned()));
+        }
+        let Some(default) = default else {
+            return Some(Word::Variable(name.to_owned()));
+        };
         Some(match self.around.variable(name) {
             Some(_) => Word::Variable(name.to_owned()),
             None => Word::Literal(default.to_owned()),
@@ -154,7 +164,12 @@ impl Meaning<'_> {
                 return Ok(Some(Word::Variable(variable.to_owned())));
             }
             Some(("input", id)) => return Ok(Some(Word::Asked(id.to_owned()))),
-            Some((kind, _)) => return Err(format!("it uses ${{{}:…}}", pentad_model::text::excerpt(kind, 20))),
+            Some((kind, _)) => {
+                return Err(format!(
+                    "it uses ${{{}:…}}",
+                    pentad_model::text::excerpt(kind, 20)
+                ));
+            }
             None => {}
         }
         match name {
@@ -162,7 +177,9 @@ impl Meaning<'_> {
             "pathSeparator" | "/" => literal("/"),
             "workspaceFolder" | "workspaceRoot" => match self.folder {
                 Some(folder) => literal(folder),
-                None => Err(format!("it uses ${{{name}}}, which differs from window to window")),
+                None => Err(format!(
+                    "it uses ${{{name}}}, which differs from window to window"
+                )),
             },
             _ if is_variable_name(name) => Err(format!("it uses ${{{name}}}")),
             _ => Ok(None),
@@ -233,13 +250,30 @@ mod tests {
         assert_eq!(read(None, Option::None, "${X}"), words(&[literal("${X}")]));
         assert_eq!(
             read(Shell, Option::None, "a ${X} ${SET:-b} ${UNSET:-c}/d $E ${1} ${"),
-            words(&[literal("a "), variable("X"), literal(" "), variable("SET"), literal(" c/d $E ${1} ${")])
+            words(&[
+                literal("a "),
+                variable("X"),
+                literal(" "),
+                variable("SET"),
+                literal(" c/d $E ${1} ${")
+            ])
         );
         assert_eq!(
-            read(Editor, Some("/w"), "${env:X}${input:key}${workspaceFolder}/${userHome}"),
-            words(&[variable("X"), Word::Asked("key".to_owned()), literal("/w//home/ada")])
+            read(
+                Editor,
+                Some("/w"),
+                "${env:X}${input:key}${workspaceFolder}/${userHome}"
+            ),
+            words(&[
+                variable("X"),
+                Word::Asked("key".to_owned()),
+                literal("/w//home/ada")
+            ])
         );
-        assert_eq!(read(Braces, Option::None, "{env:X} {a} {"), words(&[variable("X"), literal(" {a} {")]));
+        assert_eq!(
+            read(Braces, Option::None, "{env:X} {a} {"),
+            words(&[variable("X"), literal(" {a} {")])
+        );
         for (references, raw) in [
             (Editor, "${workspaceFolder}"),
             (Editor, "${file:/x}"),

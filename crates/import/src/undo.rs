@@ -25,7 +25,9 @@ pub enum UndoError {
         backup: Option<PathBuf>,
     },
     /// The file is not what the import wrote.
-    #[error("{path} was changed after the import{differs}; it was left as it is\nNext: put the servers back by hand from {backup}, or let --undo --force put the whole old file back and keep this one as a backup")]
+    #[error(
+        "{path} was changed after the import{differs}; it was left as it is\nNext: put the servers back by hand from {backup}, or let --undo --force put the whole old file back and keep this one as a backup"
+    )]
     Changed {
         /// The file.
         path: PathBuf,
@@ -35,7 +37,9 @@ pub enum UndoError {
         backup: PathBuf,
     },
     /// The backup is not what was put away.
-    #[error("{backup} is not the file that was put away; nothing was changed\nNext: compare it with {path} by hand, or use --force")]
+    #[error(
+        "{backup} is not the file that was put away; nothing was changed\nNext: compare it with {path} by hand, or use --force"
+    )]
     Backup {
         /// The backup.
         backup: PathBuf,
@@ -75,7 +79,10 @@ pub fn undo_path(home: &Home, client: Client, scope: Scope, around: &Surrounding
     let places = places(client, scope, around);
     let imported = |path: &&PathBuf| Record::newest(home, &behind(path)).is_some();
     let exists = |path: &&PathBuf| path.exists();
-    let found = places.iter().find(imported).or_else(|| places.iter().find(exists));
+    let found = places
+        .iter()
+        .find(imported)
+        .or_else(|| places.iter().find(exists));
     found.or_else(|| places.first()).cloned().unwrap_or_default()
 }
 
@@ -100,7 +107,10 @@ pub fn undo(home: &Home, path: &Path, force: bool) -> Result<Undone, UndoError> 
         }
         let found = now.as_ref().map(|now| digest(&now.bytes));
         if found.as_deref() != Some(&record.written) && found.as_deref() != Some(&record.before) {
-            let differs = now.map_or_else(|| ", and is gone".to_owned(), |now| differing(&target, &old.bytes, &now.bytes));
+            let differs = now.map_or_else(
+                || ", and is gone".to_owned(),
+                |now| differing(&target, &old.bytes, &now.bytes),
+            );
             return Err(UndoError::Changed {
                 path: path.to_path_buf(),
                 differs,
@@ -159,9 +169,16 @@ fn restore(
 fn behind(path: &Path) -> PathBuf {
     let folder = || {
         let absolute = std::path::absolute(path).ok()?;
-        Some(std::fs::canonicalize(absolute.parent()?).ok()?.join(absolute.file_name()?))
+        Some(
+            std::fs::canonicalize(absolute.parent()?)
+                .ok()?
+                .join(absolute.file_name()?),
+        )
     };
-    std::fs::canonicalize(path).ok().or_else(folder).unwrap_or_else(|| path.to_path_buf())
+    std::fs::canonicalize(path)
+        .ok()
+        .or_else(folder)
+        .unwrap_or_else(|| path.to_path_buf())
 }
 
 fn read(path: &Path) -> Result<Option<Snapshot>, UndoError> {
@@ -208,6 +225,13 @@ fn differing(target: &Path, old: &[u8], now: &[u8]) -> String {
         .collect();
     let more = keys.len().saturating_sub(8);
     keys.truncate(8);
-    let ending = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!(" (compared with the file before it, these differ: {}{ending})", keys.join(", "))
+    let ending = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!(
+        " (compared with the file before it, these differ: {}{ending})",
+        keys.join(", ")
+    )
 }

@@ -59,7 +59,8 @@ impl Vault {
                 Some(_) => {}
                 None if self.asked.iter().any(|asked| asked.name == name) => {}
                 None => {
-                    self.fresh.insert(name.clone(), SecretValue::new(value.to_owned()));
+                    self.fresh
+                        .insert(name.clone(), SecretValue::new(value.to_owned()));
                     return Some(name);
                 }
             }
@@ -99,7 +100,10 @@ mod tests {
         let first = vault.keep("github-token", "canary-one").unwrap();
         assert_eq!(vault.keep("github-token", "canary-one").unwrap(), first);
         let second = vault.keep("github-token", "canary-two").unwrap();
-        assert_eq!((first.as_str(), second.as_str()), ("github-token", "github-token-2"));
+        assert_eq!(
+            (first.as_str(), second.as_str()),
+            ("github-token", "github-token-2")
+        );
         assert_eq!(vault.ask("asked", "Which?").unwrap().as_str(), "asked");
         assert_eq!(vault.ask("github-token", "Which?").unwrap(), first);
         assert_eq!(vault.asked.len(), 1);

@@ -8,11 +8,11 @@ use std::fs;
 
 use common::Person;
 use pentad_import::measure::Unknown;
-use pentad_import::{Client, ClientFile, Payload, Plan, Planned, Planner, Scope, apply, show, undo};
+use pentad_import::{Client, ClientFile, Payload, Plan, Planner, Scope, apply, show, undo};
 use pentad_keeper::Config;
 
 fn payload(plan: &Plan) -> Payload {
-    Payload::of(plan.servers.iter().filter_map(Planned::server), &Unknown)
+    Payload::of(plan.active(), &Unknown)
 }
 
 /// Imports a fixture and returns everything that a person would see or find.
@@ -29,10 +29,20 @@ fn imported(person: &Person, client: Client, scope: Scope, trust: bool) -> Strin
     let applied = apply(&person.home, &plan, &BTreeMap::new()).unwrap();
     let (written, config) = (fs::read_to_string(&path).unwrap(), person.config());
     Config::load(&person.home).unwrap();
-    for text in [&shown, &data.to_string(), &config, &format!("{plan:?} {applied:?}")] {
+    for text in [
+        &shown,
+        &data.to_string(),
+        &config,
+        &format!("{plan:?} {applied:?}"),
+    ] {
         assert!(!text.contains("canary"), "{text}");
     }
-    assert!(person.secrets().values().all(|value| value.contains("canary") && value.len() < 60));
+    assert!(
+        person
+            .secrets()
+            .values()
+            .all(|value| value.contains("canary") && value.len() < 60)
+    );
     let secrets = format!("{:?}", person.secrets());
     assert_eq!(fs::read(&applied.backup).unwrap(), before);
 
@@ -118,9 +128,13 @@ fn opencode_moves_its_servers() {
 fn a_server_that_another_client_brought_is_used_again() {
     let person = Person::new();
     let file = person.around.home_dir.join("one.json");
-    let text = r#"{"mcpServers": {"gh": {"command": "npx", "args": ["-y", "gh"], "env": {"GH_TOKEN": "canary"}}}}"#;
+    let text =
+        r#"{"mcpServers": {"gh": {"command": "npx", "args": ["-y", "gh"], "env": {"GH_TOKEN": "canary"}}}}"#;
     fs::write(&file, text).unwrap();
-    let planner = Planner { trust: false, ..person.planner(false) };
+    let planner = Planner {
+        trust: false,
+        ..person.planner(false)
+    };
     let plan = planner.plan(ClientFile::recognised(&file).unwrap()).unwrap();
     apply(&person.home, &plan, &BTreeMap::new()).unwrap();
 
@@ -132,6 +146,9 @@ fn a_server_that_another_client_brought_is_used_again() {
     fs::write(&file, text.replace("canary", "canary-two")).unwrap();
     let plan = planner.plan(ClientFile::recognised(&file).unwrap()).unwrap();
     assert_eq!(plan.servers[0].server(), Some("gh-2"));
-    assert_eq!(plan.stored().map(ToString::to_string).collect::<Vec<_>>(), ["gh-token-2"]);
+    assert_eq!(
+        plan.stored().map(ToString::to_string).collect::<Vec<_>>(),
+        ["gh-token-2"]
+    );
     insta::assert_snapshot!(person.hide(&show::text(&plan, &payload(&plan))));
 }

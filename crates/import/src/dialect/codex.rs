@@ -7,7 +7,10 @@ use super::{ForeignServer, Launch, Reading, Stays};
 use crate::text::{Text, Word};
 
 pub fn read(mut fields: Fields<'_>, reading: &Reading<'_>) -> Result<ForeignServer, Stays> {
-    if fields.text("experimental_environment")?.is_some_and(|place| place != "local") {
+    if fields
+        .text("experimental_environment")?
+        .is_some_and(|place| place != "local")
+    {
         return Err(Stays::because("the client runs it somewhere else"));
     }
     let launch = match (fields.text("command")?, fields.text("url")?) {
@@ -68,7 +71,10 @@ fn headers(fields: &mut Fields<'_>, reading: &Reading<'_>) -> Result<Vec<(String
         headers.push((header, variable(name)));
     }
     if let Some(name) = fields.text("bearer_token_env_var")? {
-        let value = Text(vec![Word::Literal("Bearer ".to_owned()), Word::Variable(name.to_owned())]);
+        let value = Text(vec![
+            Word::Literal("Bearer ".to_owned()),
+            Word::Variable(name.to_owned()),
+        ]);
         headers.push(("Authorization".to_owned(), value));
     }
     Ok(headers)

@@ -62,7 +62,10 @@ impl<'v> Fields<'v> {
         let Some(value) = self.take(key) else {
             return Ok(None);
         };
-        value.as_bool().map(Some).ok_or_else(|| wrong(key, "true or false"))
+        value
+            .as_bool()
+            .map(Some)
+            .ok_or_else(|| wrong(key, "true or false"))
     }
 
     /// Takes a length of time; one that is no such thing is left out rather than guessed.

@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::{ForeignServer, Launch, Reading, Stays};
 use crate::text::{Text, Word};
 
-pub fn read(mut fields: Fields<'_>, key: &str, reading: &Reading<'_>) -> Result<ForeignServer, Stays> {
+pub fn read(mut fields: Fields<'_>, reading: &Reading<'_>) -> Result<ForeignServer, Stays> {
     let kind = fields.text("type")?.unwrap_or_default();
     let env = |fields: &mut Fields<'_>| -> Result<Vec<(String, Text)>, Stays> {
         let mut env = reading.pairs(fields.pairs("envs")?)?;
@@ -28,7 +28,9 @@ pub fn read(mut fields: Fields<'_>, key: &str, reading: &Reading<'_>) -> Result<
         },
         "streamable_http" => {
             let known = env(&mut fields)?;
-            let uri = fields.text("uri")?.ok_or_else(|| Stays::because("it has no uri"))?;
+            let uri = fields
+                .text("uri")?
+                .ok_or_else(|| Stays::because("it has no uri"))?;
             Launch::Url {
                 url: reading.text(uri)?,
                 headers: fields
@@ -47,7 +49,6 @@ pub fn read(mut fields: Fields<'_>, key: &str, reading: &Reading<'_>) -> Result<
     };
     let disabled = fields.flag("enabled")? == Some(false);
     fields.ignore(&["name", "display_name", "description", "bundled"]);
-    let _ = key;
     Ok(ForeignServer {
         launch,
         disabled,

@@ -6,7 +6,10 @@ use crate::client::Client;
 use crate::text::Text;
 
 pub fn read(mut fields: Fields<'_>, reading: &Reading<'_>) -> Result<ForeignServer, Stays> {
-    let kind = fields.text("type")?.or(fields.text("transport")?).unwrap_or_default();
+    let kind = fields
+        .text("type")?
+        .or(fields.text("transport")?)
+        .unwrap_or_default();
     fields.refuse("envFile", "it takes variables from an envFile")?;
     fields.refuse("headersHelper", "a headersHelper makes its headers")?;
     fields.refuse("sandboxEnabled", "the client runs it in a sandbox")?;
@@ -57,5 +60,12 @@ fn program(command: &str, reading: &Reading<'_>) -> Result<Text, Stays> {
     if command.trim().is_empty() {
         return Err(Stays::because("its command is empty"));
     }
-    reading.text(command)
+    let text = reading.text(command)?;
+    // A program that is named from its folder is found from there only.
+    match (text.as_literal(), reading.meaning.folder) {
+        (Some(path), Some(folder)) if path.contains('/') && !path.starts_with(['/', '~']) => Ok(
+            Text::literal(format!("{folder}/{}", path.trim_start_matches("./"))),
+        ),
+        _ => Ok(text),
+    }
 }

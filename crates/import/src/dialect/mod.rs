@@ -101,7 +101,9 @@ impl Reading<'_> {
         }
         match self.meaning.folder {
             Some(folder) => Ok(Some(format!("{folder}/{}", cwd.trim_start_matches("./")))),
-            None => Err(Stays::because("its cwd is relative to where the client was started")),
+            None => Err(Stays::because(
+                "its cwd is relative to where the client was started",
+            )),
         }
     }
 }
@@ -110,14 +112,14 @@ impl Reading<'_> {
 ///
 /// # Errors
 /// Says why the entry cannot be taken over.
-pub fn read(entry: &Value, key: &str, reading: &Reading<'_>) -> Result<ForeignServer, Stays> {
+pub fn read(entry: &Value, reading: &Reading<'_>) -> Result<ForeignServer, Stays> {
     let map = entry
         .as_object()
         .ok_or_else(|| Stays::because("it is not a map of settings"))?;
     let fields = fields::Fields::new(map);
     match reading.client {
         Some(Client::Codex) => codex::read(fields, reading),
-        Some(Client::Goose) => goose::read(fields, key, reading),
+        Some(Client::Goose) => goose::read(fields, reading),
         Some(Client::OpenCode) => opencode::read(fields, reading),
         _ => mcp_servers::read(fields, reading),
     }

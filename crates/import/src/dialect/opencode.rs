@@ -22,7 +22,9 @@ pub fn read(mut fields: Fields<'_>, reading: &Reading<'_>) -> Result<ForeignServ
             }
         }
         Some("remote") => {
-            let url = fields.text("url")?.ok_or_else(|| Stays::because("it has no url"))?;
+            let url = fields
+                .text("url")?
+                .ok_or_else(|| Stays::because("it has no url"))?;
             Launch::Url {
                 url: reading.text(url)?,
                 headers: reading.pairs(fields.pairs("headers")?)?,

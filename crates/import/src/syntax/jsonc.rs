@@ -71,7 +71,11 @@ pub fn edit(text: &str, edit: &MapEdit) -> Result<String, SyntaxError> {
     let Some(Node::Object(root)) = &parsed.value else {
         return Err(GONE);
     };
-    let map = edit.path.iter().try_fold(root, |object, key| child(object, key)).ok_or(GONE)?;
+    let map = edit
+        .path
+        .iter()
+        .try_fold(root, |object, key| child(object, key))
+        .ok_or(GONE)?;
     let entries = entries(map, &commas, &edit.remove);
     let mut splice = Splice::new(text);
     let mut insert = edit.insert.as_ref();
@@ -140,12 +144,14 @@ fn dangling(entries: &[Entry], inserted: bool) -> Option<Range<usize>> {
 
 /// Returns what goes with an entry: itself, its comma, and its lines when nothing else stands on them.
 fn cuts(text: &str, entry: &Entry) -> Vec<Range<usize>> {
-    let joined = match &entry.comma {
-        None => vec![entry.prop.clone()],
-        Some(comma) if is_blank(text, entry.prop.end..comma.start) => vec![entry.prop.start..comma.end],
-        Some(comma) => vec![entry.prop.clone(), comma.clone()],
-    };
-    joined.into_iter().map(|cut| with_line(text, cut)).collect()
+    let mut cuts = vec![entry.prop.clone()];
+    if let Some(comma) = &entry.comma {
+        match cuts.first_mut() {
+            Some(prop) if is_blank(text, prop.end..comma.start) => prop.end = comma.end,
+            _ => cuts.push(comma.clone()),
+        }
+    }
+    cuts.into_iter().map(|cut| with_line(text, cut)).collect()
 }
 
 fn with_line(text: &str, cut: Range<usize>) -> Range<usize> {
@@ -157,7 +163,11 @@ fn with_line(text: &str, cut: Range<usize>) -> Range<usize> {
     let spaces = text
         .get(cut.end..end)
         .map_or(0, |rest| rest.len() - rest.trim_start_matches([' ', '\t']).len());
-    if alone_before { cut } else { cut.start..cut.end + spaces }
+    if alone_before {
+        cut
+    } else {
+        cut.start..cut.end + spaces
+    }
 }
 
 /// Writes the new property as its neighbours are written.
@@ -172,7 +182,10 @@ fn property(text: &str, map: &Object<'_>, entry: &Entry, name: &str, value: &Val
     let outer = line_start(text, map.range.start);
     let outer_text = text.get(outer..map.range.start)?;
     let outer_indent = outer_text.len() - outer_text.trim_start().len();
-    let unit = indent.get(outer_indent..).filter(|unit| !unit.is_empty()).unwrap_or("  ");
+    let unit = indent
+        .get(outer_indent..)
+        .filter(|unit| !unit.is_empty())
+        .unwrap_or("  ");
     let mut pretty = Vec::new();
     let form = serde_json::ser::PrettyFormatter::with_indent(unit.as_bytes());
     value
@@ -180,5 +193,8 @@ fn property(text: &str, map: &Object<'_>, entry: &Entry, name: &str, value: &Val
         .ok()?;
     let pretty = String::from_utf8(pretty).ok()?;
     let lines: Vec<&str> = pretty.lines().collect();
-    Some(format!("{key}: {}", lines.join(&format!("{}{indent}", line_break(text)))))
+    Some(format!(
+        "{key}: {}",
+        lines.join(&format!("{}{indent}", line_break(text)))
+    ))
 }

@@ -45,7 +45,10 @@ impl<'t> Splice<'t> {
 /// Returns where the line of `offset` starts.
 pub fn line_start(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or_default();
-    before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+    before
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1)
 }
 
 /// Returns where the line of `offset` ends, its line break included.

@@ -113,7 +113,10 @@ x = 1
             "mcp_servers = { pentad = { command = \"pentad\", args = [\"mcp\"] } } # c\n",
         ),
     ] {
-        assert_eq!(edit(Syntax::Toml, text, &["mcp_servers"], &["a", "b"]).unwrap(), changed);
+        assert_eq!(
+            edit(Syntax::Toml, text, &["mcp_servers"], &["a", "b"]).unwrap(),
+            changed
+        );
     }
 }
 
@@ -191,20 +194,34 @@ fn a_name() -> impl Strategy<Value = String> {
 fn names() -> impl Strategy<Value = Vec<(String, bool)>> {
     proptest::collection::btree_map(a_name(), any::<bool>(), 1..6)
         .prop_map(|map| map.into_iter().collect::<Vec<_>>())
-        .prop_filter("one goes", |names| names.iter().any(|(name, gone)| *gone && name != "pentad"))
-        .prop_filter("ours is not there", |names| names.iter().all(|(name, _)| name != "pentad"))
+        .prop_filter("one goes", |names| {
+            names.iter().any(|(name, gone)| *gone && name != "pentad")
+        })
+        .prop_filter("ours is not there", |names| {
+            names.iter().all(|(name, _)| name != "pentad")
+        })
 }
 
 /// Checks that what stands before the first entry that goes and after the last one is untouched, byte for byte.
 fn outside_is_untouched(text: &str, changed: &str, first: &str, last: &str) {
     let head = text.split_once(first).unwrap().0;
     let tail = text.rsplit_once(last).unwrap().1;
-    assert!(changed.starts_with(head.trim_end_matches([' ', '"', '['])), "{changed}");
-    assert!(changed.ends_with(tail.trim_start_matches([',', ' '])), "{changed}\n---\n{tail}");
+    assert!(
+        changed.starts_with(head.trim_end_matches([' ', '"', '['])),
+        "{changed}"
+    );
+    assert!(
+        changed.ends_with(tail.trim_start_matches([',', ' '])),
+        "{changed}\n---\n{tail}"
+    );
 }
 
 fn removed(names: &[(String, bool)]) -> Vec<&str> {
-    names.iter().filter(|(_, gone)| *gone).map(|(name, _)| name.as_str()).collect()
+    names
+        .iter()
+        .filter(|(_, gone)| *gone)
+        .map(|(name, _)| name.as_str())
+        .collect()
 }
 
 proptest! {

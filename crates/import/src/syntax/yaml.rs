@@ -8,8 +8,9 @@ use super::splice::line_end;
 use super::{MapEdit, Splice, SyntaxError, line_break};
 
 const GONE: SyntaxError = SyntaxError::Shape("the servers are not where they were");
-const FLOW: SyntaxError =
-    SyntaxError::Shape("its extensions are not one block of lines each, so they cannot be changed one by one");
+const FLOW: SyntaxError = SyntaxError::Shape(
+    "its extensions are not one block of lines each, so they cannot be changed one by one",
+);
 
 pub fn read(text: &str) -> Result<Value, SyntaxError> {
     if text.trim().is_empty() {
@@ -166,7 +167,7 @@ fn scalar(value: &Value) -> Option<String> {
         return plain.then(|| value.to_string());
     };
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '.' | '-' | ' ');
-    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
+    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '-')
         && !text.ends_with(' ')
         && text.chars().all(legal)
         && matches!(read(&format!("k: {text}\n")), Ok(Value::Object(map)) if map.get("k") == Some(value));

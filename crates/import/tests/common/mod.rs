@@ -45,7 +45,9 @@ impl Person {
 
     /// Puts a fixture where its client keeps it.
     pub fn fixture(&self, client: Client, scope: Scope) -> PathBuf {
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(client.word());
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures")
+            .join(client.word());
         let place = places(client, scope, &self.around)
             .into_iter()
             .find(|place| fixtures.join(place.file_name().unwrap()).exists())
@@ -86,7 +88,12 @@ impl Person {
         let names = secrets.list().unwrap();
         names
             .into_iter()
-            .map(|name| (name.to_string(), secrets.get(&name).unwrap().unwrap().reveal().to_owned()))
+            .map(|name| {
+                (
+                    name.to_string(),
+                    secrets.get(&name).unwrap().unwrap().reveal().to_owned(),
+                )
+            })
             .collect()
     }
 }

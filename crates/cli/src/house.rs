@@ -130,6 +130,11 @@ impl House {
             .await
     }
 
+    /// Returns the parts that this house was put together from.
+    pub const fn opened(&self) -> &Opened {
+        &self.opened
+    }
+
     /// Ends what was started, in order and within limits.
     pub async fn close(self) {
         self.opened.close().await;

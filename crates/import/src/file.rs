@@ -291,9 +291,20 @@ fn recognise(path: &Path, syntax: Syntax, value: &Value) -> Option<Option<Client
         Syntax::Yaml => is_map("/extensions").then_some(Some(Client::Goose)),
         Syntax::Jsonc if is_map("/servers") => Some(Some(Client::VsCode)),
         Syntax::Jsonc if is_map("/mcpServers") || is_map("/projects") => Some(by_name(path, value)),
+        Syntax::Jsonc if is_editor_settings(value) => Some(Some(Client::VsCode)),
         Syntax::Jsonc if is_map("/mcp") => Some(Some(Client::OpenCode)),
         Syntax::Jsonc => None,
     }
+}
+
+/// The settings of Visual Studio Code kept servers where the second version of OpenCode keeps them, in its own form.
+fn is_editor_settings(value: &Value) -> bool {
+    let servers = value.pointer("/mcp/servers").and_then(Value::as_object);
+    let kinds = ["stdio", "http", "sse"];
+    servers.into_iter().flatten().any(|(_, entry)| {
+        let kind = entry.get("type").and_then(Value::as_str);
+        entry.get("command").is_some_and(Value::is_string) || kind.is_some_and(|kind| kinds.contains(&kind))
+    })
 }
 
 fn by_name(path: &Path, value: &Value) -> Option<Client> {
@@ -352,6 +363,16 @@ mod tests {
             (
                 "x.jsonc",
                 r#"{"mcp": {"a": {"type": "local"}}}"#,
+                Some(Client::OpenCode),
+            ),
+            (
+                "x.json",
+                r#"{"mcp": {"servers": {"a": {"command": "x"}}}}"#,
+                Some(Client::VsCode),
+            ),
+            (
+                "x.json",
+                r#"{"mcp": {"servers": {"a": {"type": "remote"}}}}"#,
                 Some(Client::OpenCode),
             ),
             ("x.json", servers, Some(Client::Windsurf)),

@@ -82,10 +82,10 @@ impl Record {
         std::fs::remove_file(self.path(home))
     }
 
-    /// Returns the newest record of a file whose backup is still there. What is no record is passed over.
+    /// Returns the records of a home in no order. What is no record is passed over.
     #[must_use]
-    pub fn newest(home: &Home, target: &Path) -> Option<Self> {
-        let found = std::fs::read_dir(folder(home)).ok()?;
+    pub fn all(home: &Home) -> Vec<Self> {
+        let found = std::fs::read_dir(folder(home)).into_iter().flatten();
         found
             .filter_map(|entry| {
                 let path = entry.ok()?.path();
@@ -94,6 +94,14 @@ impl Record {
                 }
                 serde_json::from_slice::<Self>(&std::fs::read(path).ok()?).ok()
             })
+            .collect()
+    }
+
+    /// Returns the newest record of a file whose backup is still there.
+    #[must_use]
+    pub fn newest(home: &Home, target: &Path) -> Option<Self> {
+        Self::all(home)
+            .into_iter()
             .filter(|record| record.target == target && record.backup.is_file())
             .max_by_key(|record| record.number)
     }

@@ -33,6 +33,9 @@ pub fn text(plan: &Plan, payload: &Payload) -> String {
     if plan.file.path != plan.file.target {
         let _ = writeln!(out, "  which is {}", plan.file.target.display());
     }
+    if plan.file.scope == crate::client::Scope::Project {
+        out.push_str("  which belongs to the folder: whoever shares it needs Pentad, too\n");
+    }
     section(&mut out, "Servers that move", plan, |one| match &one.fate {
         Fate::Added {
             name,

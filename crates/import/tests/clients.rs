@@ -152,3 +152,46 @@ fn a_server_that_another_client_brought_is_used_again() {
     );
     insta::assert_snapshot!(person.hide(&show::text(&plan, &payload(&plan))));
 }
+
+#[test]
+fn another_home_is_named_to_the_client() {
+    let person = Person::new();
+    person.fixture(Client::Windsurf, Scope::User);
+    let home = pentad_keeper::Home::locate(Some(&person.around.home_dir.join("other")), None, None).unwrap();
+    home.prepare().unwrap();
+    let file = ClientFile::of_client(Client::Windsurf, Scope::User, &person.around).unwrap();
+    let planner = Planner {
+        home: &home,
+        ..person.planner(false)
+    };
+    let command = planner.plan(file).unwrap().command;
+    let other = home.path().to_str().unwrap();
+    assert_eq!(
+        command,
+        ["pentad", "mcp", "--home", other, "--client", "windsurf"]
+    );
+}
+
+#[test]
+fn the_second_form_of_opencode_and_settings_of_an_editor_are_known() {
+    let person = Person::new();
+    for (text, entry) in [
+        (
+            r#"{"mcp": {"servers": {"a": {"type": "local", "command": ["a"], "disabled": true}}}}"#,
+            r#"{"mcp": {"servers": {"pentad": {"type":"local","command":["pentad","mcp","--client","opencode"]}}}}"#,
+        ),
+        (
+            r#"{"x": 1, "mcp": {"inputs": [], "servers": {"a": {"command": "a"}}}}"#,
+            r#"{"x": 1, "mcp": {"inputs": [], "servers": {"pentad": {"type":"stdio","command":"pentad","args":["mcp","--client","vscode"]}}}}"#,
+        ),
+    ] {
+        let path = person.around.home_dir.join("settings.json");
+        fs::write(&path, text).unwrap();
+        let plan = person
+            .planner(false)
+            .plan(ClientFile::recognised(&path).unwrap())
+            .unwrap();
+        apply(&person.home, &plan, &BTreeMap::new()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), entry);
+    }
+}

@@ -107,6 +107,8 @@ pub fn apply(
         number,
         before: digest(file.text.as_bytes()),
         written: digest(text.as_bytes()),
+        syntax: file.syntax,
+        changes: plan.changes(),
         servers: servers.clone(),
     };
     let kept = store(home, &secrets, &values, plan).and_then(|()| Ok(record.store(home)?));

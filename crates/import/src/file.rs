@@ -13,7 +13,7 @@ use crate::syntax::{Syntax, SyntaxError};
 /// Larger files are not read: no client writes them.
 const MAX_BYTES: u64 = 64 << 20;
 /// The mark that some editors put in front of UTF-8.
-const BYTE_ORDER_MARK: &str = "\u{feff}";
+pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// Why a client's file cannot be read. Nothing was changed, and no variant holds a piece of the file.
 #[derive(Debug, thiserror::Error)]
@@ -229,7 +229,7 @@ impl ClientFile {
     }
 }
 
-fn without_mark(text: &str) -> &str {
+pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 

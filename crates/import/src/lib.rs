@@ -28,4 +28,4 @@ pub use client::{Client, Scope, Surroundings};
 pub use file::{ClientFile, FileError};
 pub use measure::{Payload, SchemaSize, ToolSchemas};
 pub use plan::{Fate, Plan, PlanError, Planned, Planner};
-pub use undo::{UndoError, Undone, undo, undo_path};
+pub use undo::{Insist, UndoError, Undone, undo, undo_path};

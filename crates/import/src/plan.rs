@@ -14,7 +14,7 @@ use crate::file::{ClientFile, FileError};
 use crate::itself::{is_pentad, own_command};
 use crate::maps::{ServerMap, inputs, maps};
 use crate::names::choose;
-use crate::syntax::{MapEdit, at};
+use crate::syntax::{MapEdit, MapRestore, at};
 use crate::text::{Inputs, Meaning};
 use crate::vault::{Asked, Vault};
 
@@ -211,6 +211,11 @@ impl Plan {
     pub fn active(&self) -> impl Iterator<Item = &str> {
         let on = |one: &&Planned| !matches!(&one.fate, Fate::Added { entry, .. } if entry.disabled);
         self.servers.iter().filter(on).filter_map(Planned::server)
+    }
+
+    /// Returns how the changes are taken back.
+    pub(crate) fn changes(&self) -> Vec<MapRestore> {
+        self.edits.iter().map(MapRestore::from).collect()
     }
 
     /// Returns the client's file as it will be.

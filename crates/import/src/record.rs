@@ -8,6 +8,8 @@ use pentad_keeper::durable::replace_file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::syntax::{MapRestore, Syntax};
+
 /// Larger files are no records.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -24,6 +26,10 @@ pub struct Record {
     pub before: String,
     /// SHA-256 of the file as it was written.
     pub written: String,
+    /// How the file is written.
+    pub syntax: Syntax,
+    /// Which entries went, and what was put in their place.
+    pub changes: Vec<MapRestore>,
     /// The servers that were added to our configuration.
     pub servers: Vec<String>,
 }

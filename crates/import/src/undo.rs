@@ -8,10 +8,22 @@ use serde_json::Value;
 
 use crate::apply::{ApplyError, lock};
 use crate::client::{Client, Scope, Surroundings, places};
-use crate::file::{Snapshot, SnapshotError};
+use crate::file::{BYTE_ORDER_MARK, Snapshot, SnapshotError, without_mark};
 use crate::record::{Record, digest};
 use crate::replace::{ReplaceError, Replacement, back_up, backups};
-use crate::syntax::Syntax;
+use crate::syntax::{Syntax, SyntaxError};
+
+/// How far an undo goes when the file is not what the import wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Insist {
+    /// Not at all.
+    #[default]
+    No,
+    /// The servers come back, and what was changed since stays.
+    Merge,
+    /// The whole old file comes back, and the present one is kept as a backup.
+    Force,
+}
 
 /// Why a file was not put back.
 #[derive(Debug, thiserror::Error)]
@@ -26,13 +38,23 @@ pub enum UndoError {
     },
     /// The file is not what the import wrote.
     #[error(
-        "{path} was changed after the import{differs}; it was left as it is\nNext: put the servers back by hand from {backup}, or let --undo --force put the whole old file back and keep this one as a backup"
+        "{path} was changed after the import{differs}; it was left as it is\nNext: --undo --merge puts the servers back and keeps what was changed since; --undo --force puts the whole old file back and keeps this one as a backup"
     )]
     Changed {
         /// The file.
         path: PathBuf,
         /// What differs from the backup, by key.
         differs: String,
+    },
+    /// The servers cannot be put back beside what was changed.
+    #[error(
+        "{path} was changed after the import, and the servers cannot be put back into it: {source}; it was left as it is\nNext: put them back by hand from {backup}, or use --undo --force"
+    )]
+    NotMerged {
+        /// The file.
+        path: PathBuf,
+        /// What stands in the way.
+        source: SyntaxError,
         /// The backup.
         backup: PathBuf,
     },
@@ -71,6 +93,8 @@ pub struct Undone {
     pub servers: Vec<String>,
     /// Where the file that was replaced by force lies.
     pub replaced: Option<PathBuf>,
+    /// Whether only the servers came back, into a file that was changed since.
+    pub merged: bool,
 }
 
 /// Returns which of a client's files an undo means: the one that was imported, else the first that exists.
@@ -89,45 +113,71 @@ pub fn undo_path(home: &Home, client: Client, scope: Scope, around: &Surrounding
 /// Puts the file at `path` back as it was before its newest import.
 ///
 /// # Errors
-/// Refuses, unless `force`, when the file is not what the import wrote.
-pub fn undo(home: &Home, path: &Path, force: bool) -> Result<Undone, UndoError> {
+/// Refuses when the file is not what the import wrote, unless `insist` says what is wanted then.
+pub fn undo(home: &Home, path: &Path, insist: Insist) -> Result<Undone, UndoError> {
     let _lock = lock(home)?;
     let target = behind(path);
     let Some(record) = Record::newest(home, &target) else {
-        return without_record(path, &target, force);
+        return without_record(path, &target, insist == Insist::Force);
     };
-    let old = read(&record.backup)?.ok_or_else(|| gone(&record.backup))?;
+    let mut old = read(&record.backup)?.ok_or_else(|| gone(&record.backup))?;
     let now = read(&target)?;
-    if !force {
-        if digest(&old.bytes) != record.before {
-            return Err(UndoError::Backup {
-                backup: record.backup,
-                path: path.to_path_buf(),
-            });
+    if insist != Insist::Force && digest(&old.bytes) != record.before {
+        return Err(UndoError::Backup {
+            backup: record.backup,
+            path: path.to_path_buf(),
+        });
+    }
+    let found = now.as_ref().map(|now| digest(&now.bytes));
+    let known = found
+        .as_ref()
+        .is_some_and(|found| [&record.written, &record.before].contains(&found));
+    let mut merged = false;
+    match (known, insist, &now) {
+        (true, _, _) | (false, Insist::Force, _) => {}
+        (false, Insist::Merge, Some(now)) => {
+            old.bytes = merge(path, &record, &old.bytes, &now.bytes)?;
+            merged = true;
         }
-        let found = now.as_ref().map(|now| digest(&now.bytes));
-        if found.as_deref() != Some(&record.written) && found.as_deref() != Some(&record.before) {
+        (false, Insist::No | Insist::Merge, _) => {
             let differs = now.map_or_else(
                 || ", and is gone".to_owned(),
-                |now| differing(&target, &old.bytes, &now.bytes),
+                |now| differing(record.syntax, &old.bytes, &now.bytes),
             );
             return Err(UndoError::Changed {
                 path: path.to_path_buf(),
                 differs,
-                backup: record.backup,
             });
         }
     }
-    let forced = |now: &Snapshot| digest(&now.bytes) != record.written && now.bytes != old.bytes;
-    let replaced = restore(&target, &old, now.as_ref(), forced)?;
-    // The file is as it was, so what is left over is litter at worst.
+    let replaced = restore(&target, &old, now.as_ref(), !known && !merged)?;
+    // The servers are back where they were, so what is left over is litter at worst.
     let _ = record.forget(home);
     let _ = std::fs::remove_file(&record.backup);
     Ok(Undone {
         file: path.to_path_buf(),
         servers: record.servers,
         replaced,
+        merged,
     })
+}
+
+/// Puts the servers of the old file into the present one.
+fn merge(path: &Path, record: &Record, old: &[u8], now: &[u8]) -> Result<Vec<u8>, UndoError> {
+    let (old, now) = (String::from_utf8_lossy(old), String::from_utf8_lossy(now));
+    let bare = without_mark(&now);
+    let restored = record.syntax.restore(bare, without_mark(&old), &record.changes);
+    let text = restored.map_err(|source| UndoError::NotMerged {
+        path: path.to_path_buf(),
+        source,
+        backup: record.backup.clone(),
+    })?;
+    let mark = if bare.len() == now.len() {
+        ""
+    } else {
+        BYTE_ORDER_MARK
+    };
+    Ok(format!("{mark}{text}").into_bytes())
 }
 
 /// Puts the newest backup beside the file back, which only force may do: nobody knows what it is.
@@ -141,11 +191,13 @@ fn without_record(path: &Path, target: &Path, force: bool) -> Result<Undone, Und
     };
     let old = read(&backup)?.ok_or_else(|| gone(&backup))?;
     let now = read(target)?;
-    let replaced = restore(target, &old, now.as_ref(), |now| now.bytes != old.bytes)?;
+    let changed = now.as_ref().is_some_and(|now| now.bytes != old.bytes);
+    let replaced = restore(target, &old, now.as_ref(), changed)?;
     Ok(Undone {
         file: path.to_path_buf(),
         servers: Vec::new(),
         replaced,
+        merged: false,
     })
 }
 
@@ -153,11 +205,11 @@ fn restore(
     target: &Path,
     old: &Snapshot,
     now: Option<&Snapshot>,
-    keep: impl Fn(&Snapshot) -> bool,
+    keep: bool,
 ) -> Result<Option<PathBuf>, UndoError> {
     let like = now.unwrap_or(old);
     let replacement = Replacement::prepare(target, &old.bytes, like.mode, like.owner)?;
-    let replaced = match now.filter(|now| keep(now)) {
+    let replaced = match now.filter(|_| keep) {
         Some(now) => Some(back_up(target, &now.bytes)?.0),
         None => None,
     };
@@ -204,13 +256,8 @@ fn gone(path: &Path) -> UndoError {
 }
 
 /// Names the keys that differ; values are nobody's to print.
-fn differing(target: &Path, old: &[u8], now: &[u8]) -> String {
-    let syntax = match target.extension().and_then(|ending| ending.to_str()) {
-        Some("toml") => Syntax::Toml,
-        Some("yaml" | "yml") => Syntax::Yaml,
-        _ => Syntax::Jsonc,
-    };
-    let map = |bytes: &[u8]| match syntax.read(&String::from_utf8_lossy(bytes)) {
+fn differing(syntax: Syntax, old: &[u8], now: &[u8]) -> String {
+    let map = |bytes: &[u8]| match syntax.read(without_mark(&String::from_utf8_lossy(bytes))) {
         Ok(Value::Object(map)) => Some(map),
         Ok(_) | Err(_) => None,
     };

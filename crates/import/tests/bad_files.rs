@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::Person;
 use pentad_import::replace::backups;
-use pentad_import::{ApplyError, Client, ClientFile, Scope, apply, undo};
+use pentad_import::{ApplyError, Client, ClientFile, Insist, Scope, apply, undo};
 
 const SERVERS: &str = r#"{"a": 1, "mcpServers": {"x": {"command": "x", "env": {"TOKEN": "canary"}}}}"#;
 
@@ -59,7 +59,7 @@ fn a_link_stays_and_its_target_changes() {
     assert_eq!(real.metadata().unwrap().mode() & 0o777, 0o640);
     assert_eq!(applied.backup.parent(), Some(dotfiles.as_path()));
     assert_eq!(applied.backup.metadata().unwrap().mode() & 0o777, 0o600);
-    undo(&person.home, &link, false).unwrap();
+    undo(&person.home, &link, Insist::No).unwrap();
     assert_eq!(fs::read_to_string(&real).unwrap(), SERVERS);
     assert_eq!(real.metadata().unwrap().mode() & 0o777, 0o640);
     assert!(link.symlink_metadata().unwrap().is_symlink());
@@ -156,7 +156,7 @@ fn f01_many_imports_at_once_lose_nothing_and_no_reader_sees_half_a_file() {
                         let plan = person.planner(false).plan(file).unwrap();
                         if !plan.is_empty() && apply(&person.home, &plan, &none()).is_ok() {
                             wins.fetch_add(1, Ordering::Relaxed);
-                            undo(&person.home, &path, false).unwrap();
+                            undo(&person.home, &path, Insist::No).unwrap();
                         }
                     }
                 })
@@ -183,7 +183,7 @@ fn f02_nothing_of_ours_is_counted_in_the_client_s_file() {
             let path = cursor(&person, SERVERS);
             for _ in 0..rounds {
                 apply(&person.home, &person.plan(Client::Cursor).unwrap(), &none()).unwrap();
-                undo(&person.home, &path, false).unwrap();
+                undo(&person.home, &path, Insist::No).unwrap();
             }
             apply(&person.home, &person.plan(Client::Cursor).unwrap(), &none()).unwrap();
             (fs::read_to_string(&path).unwrap(), person.config())
@@ -223,18 +223,18 @@ fn an_undo_keeps_what_came_after_the_import() {
         .unwrap()
         .replace("\"a\": 1", "\"a\": 2, \"token\": \"canary\"");
     fs::write(&path, &later).unwrap();
-    let error = undo(&person.home, &path, false).unwrap_err().to_string();
+    let error = undo(&person.home, &path, Insist::No).unwrap_err().to_string();
     insta::assert_snapshot!(person.hide(&error), @"
     /ada/.cursor/mcp.json was changed after the import (compared with the file before it, these differ: a, mcpServers, token); it was left as it is
-    Next: put the servers back by hand from /ada/.cursor/mcp.json.pentad-backup-1, or let --undo --force put the whole old file back and keep this one as a backup
+    Next: --undo --merge puts the servers back and keeps what was changed since; --undo --force puts the whole old file back and keeps this one as a backup
     ");
     assert_eq!(fs::read_to_string(&path).unwrap(), later);
 
-    let undone = undo(&person.home, &path, true).unwrap();
+    let undone = undo(&person.home, &path, Insist::Force).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), SERVERS);
     assert_eq!(fs::read_to_string(undone.replaced.unwrap()).unwrap(), later);
     assert!(!applied.backup.exists());
-    let error = undo(&person.home, &path, false).unwrap_err().to_string();
+    let error = undo(&person.home, &path, Insist::No).unwrap_err().to_string();
     assert!(
         error.contains("--force puts") && error.contains(".pentad-backup-2 back"),
         "{error}"
@@ -252,14 +252,14 @@ fn several_imports_are_undone_one_by_one() {
     fs::write(&path, &second).unwrap();
     let applied = apply(&person.home, &person.plan(Client::Cursor).unwrap(), &none()).unwrap();
     assert!(applied.backup.to_str().unwrap().ends_with("-2"));
-    undo(&person.home, &path, false).unwrap();
+    undo(&person.home, &path, Insist::No).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), second);
     // The first import is not what stands there any more.
-    assert!(undo(&person.home, &path, false).is_err());
+    assert!(undo(&person.home, &path, Insist::No).is_err());
     // A file that is gone comes back by force only.
     fs::remove_file(&path).unwrap();
-    assert!(undo(&person.home, &path, false).is_err());
-    undo(&person.home, &path, true).unwrap();
+    assert!(undo(&person.home, &path, Insist::No).is_err());
+    undo(&person.home, &path, Insist::Force).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), SERVERS);
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 
 use common::Person;
 use pentad_import::measure::Unknown;
-use pentad_import::{Client, ClientFile, Payload, Plan, Planner, Scope, apply, show, undo};
+use pentad_import::{Client, ClientFile, Insist, Payload, Plan, Planner, Scope, apply, show, undo};
 use pentad_keeper::Config;
 
 fn payload(plan: &Plan) -> Payload {
@@ -49,10 +49,31 @@ fn imported(person: &Person, client: Client, scope: Scope, trust: bool) -> Strin
     // A second look finds nothing to do, and undoing it gives every byte back.
     let file = ClientFile::of_client(client, scope, &person.around).unwrap();
     assert!(person.planner(false).plan(file).unwrap().is_empty());
-    let undone = undo(&person.home, &path, false).unwrap();
+    let undone = undo(&person.home, &path, Insist::No).unwrap();
     assert_eq!((undone.servers, undone.replaced), (applied.servers, None));
     assert_eq!(fs::read(&path).unwrap(), before);
     assert!(!applied.backup.exists());
+
+    // What a client writes into its file meanwhile stays when the servers come back.
+    let file = ClientFile::of_client(client, scope, &person.around).unwrap();
+    let value = file.value.clone();
+    let plan = person.planner(trust).plan(file).unwrap();
+    apply(&person.home, &plan, &BTreeMap::new()).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let later = match path.extension().unwrap().to_str().unwrap() {
+        "toml" => text + "\n[later]\nx = 1\n",
+        "yaml" => text + "later: 1\n",
+        _ => text.replacen('{', "{ \"later\": 1,", 1),
+    };
+    fs::write(&path, &later).unwrap();
+    assert!(undo(&person.home, &path, Insist::No).is_err());
+    assert!(undo(&person.home, &path, Insist::Merge).unwrap().merged);
+    let mut merged = ClientFile::of_client(client, scope, &person.around)
+        .unwrap()
+        .value;
+    assert!(merged.as_object_mut().unwrap().shift_remove("later").is_some());
+    assert_eq!(merged, value);
+    fs::write(&path, &before).unwrap();
 
     // Once more: the servers are there already, and no secret is made twice.
     let file = ClientFile::of_client(client, scope, &person.around).unwrap();

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use pentad_import::{
-    Client, ClientFile, Payload, Plan, Planner, Scope, Surroundings, Undone, apply, show, undo, undo_path,
+    Client, ClientFile, Insist, Payload, Plan, Planner, Scope, Surroundings, Undone, apply, show, undo,
+    undo_path,
 };
 use pentad_keeper::{Home, SecretName, SecretValue};
 use serde_json::{Value, json};
@@ -57,6 +58,9 @@ pub struct Args {
     /// Do not ask before --apply
     #[arg(long, requires = "apply")]
     pub yes: bool,
+    /// Put only the servers back into a file that was changed since, and keep its changes
+    #[arg(long, requires = "undo", conflicts_with = "force")]
+    pub merge: bool,
     /// Put the old file back even when the present one is not what the import wrote
     #[arg(long, requires = "undo")]
     pub force: bool,
@@ -102,6 +106,14 @@ impl Args {
 
     const fn scope(&self) -> Scope {
         if self.project { Scope::Project } else { Scope::User }
+    }
+
+    const fn insist(&self) -> Insist {
+        match (self.merge, self.force) {
+            (_, true) => Insist::Force,
+            (true, false) => Insist::Merge,
+            (false, false) => Insist::No,
+        }
     }
 
     /// A word is a client; what could be a path is a file.
@@ -217,12 +229,20 @@ impl Args {
             file,
             servers,
             replaced,
-        } = undo(home, &path, self.force)?;
+            merged,
+        } = undo(home, &path, self.insist())?;
         if terminal.json {
-            let value = json!({"file": file, "servers": servers, "replaced": replaced});
+            let value = json!({"file": file, "servers": servers, "replaced": replaced, "merged": merged});
             return Ok(terminal.emit(&data("undone", value)));
         }
-        let mut out = format!("{} is as it was.\n", file.display());
+        let mut out = if merged {
+            format!(
+                "{} has its servers again, and what was changed since.\n",
+                file.display()
+            )
+        } else {
+            format!("{} is as it was.\n", file.display())
+        };
         if let Some(replaced) = replaced {
             out.push_str(&format!("What stood there is {}\n", replaced.display()));
         }

@@ -10,9 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::splice::{is_blank, line_end, line_start};
-use super::{MapEdit, Splice, SyntaxError, line_break};
-
-const GONE: SyntaxError = SyntaxError::Shape("the servers are not where they were");
+use super::{GONE, MapEdit, MapRestore, Splice, SyntaxError, line_break};
 
 /// JSON with comments and trailing commas; the further liberties of JSON5 are no client's.
 const fn options() -> ParseOptions {
@@ -68,14 +66,7 @@ pub fn edit(text: &str, edit: &MapEdit) -> Result<String, SyntaxError> {
         .filter(|found| found.token == Token::Comma)
         .map(|found| found.range.start..found.range.end)
         .collect();
-    let Some(Node::Object(root)) = &parsed.value else {
-        return Err(GONE);
-    };
-    let map = edit
-        .path
-        .iter()
-        .try_fold(root, |object, key| child(object, key))
-        .ok_or(GONE)?;
+    let map = map_of(parsed.value.as_ref(), &edit.path).ok_or(GONE)?;
     let entries = entries(map, &commas, &edit.remove);
     let mut splice = Splice::new(text);
     let mut insert = edit.insert.as_ref();
@@ -92,6 +83,52 @@ pub fn edit(text: &str, edit: &MapEdit) -> Result<String, SyntaxError> {
     if let Some(comma) = dangling(&entries, edit.insert.is_some()) {
         splice.cut(comma);
     }
+    splice.finish().ok_or(GONE)
+}
+
+fn map_of<'v, 'a>(value: Option<&'v Node<'a>>, path: &[String]) -> Option<&'v Object<'a>> {
+    let Some(Node::Object(root)) = value else {
+        return None;
+    };
+    path.iter().try_fold(root, |object, key| child(object, key))
+}
+
+pub fn restore(now: &str, old: &str, change: &MapRestore) -> Result<String, SyntaxError> {
+    let (parsed, before) = (parse(now)?, parse(old)?);
+    let map = map_of(parsed.value.as_ref(), &change.path).ok_or(GONE)?;
+    let old_map = map_of(before.value.as_ref(), &change.path).ok_or(GONE)?;
+    let mut splice = Splice::new(now);
+    let place = match &change.entry {
+        Some(entry) => Some(property_named(map, entry).ok_or(GONE)?),
+        None => map.properties.first(),
+    };
+    let Some(place) = place else {
+        let whole = old.get(old_map.range.start..old_map.range.end).ok_or(GONE)?;
+        splice.replace(map.range.start..map.range.end, whole.to_owned());
+        return splice.finish().ok_or(GONE);
+    };
+    let start = line_start(now, place.range.start);
+    let indent = now
+        .get(start..place.range.start)
+        .filter(|indent| indent.trim().is_empty());
+    let separator = match indent {
+        Some(indent) => format!(",{}{indent}", line_break(now)),
+        None => ", ".to_owned(),
+    };
+    let gone = |prop: &&ObjectProp<'_>| change.removed.iter().any(|name| name == prop.name.as_str());
+    let texts: Option<Vec<&str>> = old_map
+        .properties
+        .iter()
+        .filter(gone)
+        .map(|prop| old.get(prop.range.start..prop.range.end))
+        .collect();
+    let mut text = texts.ok_or(GONE)?.join(&separator);
+    let mut range = place.range.start..place.range.end;
+    if change.entry.is_none() {
+        text.push_str(&separator);
+        range.end = range.start;
+    }
+    splice.replace(range, text);
     splice.finish().ok_or(GONE)
 }
 

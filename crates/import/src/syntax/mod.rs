@@ -10,12 +10,14 @@ mod splice;
 mod toml;
 mod yaml;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use self::splice::Splice;
 
 /// How a file is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Syntax {
     /// JSON, with comments and trailing commas if there are any.
     Jsonc,
@@ -52,6 +54,27 @@ pub struct MapEdit {
     pub remove: Vec<String>,
     /// The entry that takes the place of the first one that goes.
     pub insert: Option<(String, Value)>,
+}
+
+/// A change of one map of servers, to be taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapRestore {
+    /// The keys that lead to the map.
+    pub path: Vec<String>,
+    /// The entries that went.
+    pub removed: Vec<String>,
+    /// The entry that was put in their place.
+    pub entry: Option<String>,
+}
+
+impl From<&MapEdit> for MapRestore {
+    fn from(edit: &MapEdit) -> Self {
+        Self {
+            path: edit.path.clone(),
+            removed: edit.remove.clone(),
+            entry: edit.insert.as_ref().map(|(name, _)| name.clone()),
+        }
+    }
 }
 
 impl Syntax {
@@ -92,8 +115,30 @@ impl Syntax {
                 Self::Yaml => yaml::edit(&changed, edit)?,
             };
         }
+        self.checked(changed, &meant)
+    }
+
+    /// Returns `now` with entries put back as they stand in `old`, and every other byte as it is.
+    ///
+    /// # Errors
+    /// Fails when a text cannot be read, or when the maps are not as the changes left them.
+    pub fn restore(self, now: &str, old: &str, changes: &[MapRestore]) -> Result<String, SyntaxError> {
+        let (mut meant, before) = (self.read(now)?, self.read(old)?);
+        let mut changed = now.to_owned();
+        for change in changes {
+            take_back(&mut meant, &before, change)?;
+            changed = match self {
+                Self::Jsonc => jsonc::restore(&changed, old, change)?,
+                Self::Toml => toml::restore(&changed, old, change)?,
+                Self::Yaml => yaml::restore(&changed, old, change)?,
+            };
+        }
+        self.checked(changed, &meant)
+    }
+
+    fn checked(self, changed: String, meant: &Value) -> Result<String, SyntaxError> {
         match self.read(&changed) {
-            Ok(said) if said == meant => Ok(changed),
+            Ok(said) if said == *meant => Ok(changed),
             Ok(_) | Err(_) => Err(SyntaxError::Shape(
                 "it is written in a way that cannot be changed without touching the rest",
             )),
@@ -107,16 +152,34 @@ pub fn at<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, key| value.get(key))
 }
 
-fn apply(value: &mut Value, edit: &MapEdit) -> Result<(), SyntaxError> {
-    let missing = SyntaxError::Shape("the servers are not where they were");
-    let map: &mut Map<String, Value> = edit
-        .path
-        .iter()
+const GONE: SyntaxError = SyntaxError::Shape("the servers are not where they were");
+
+fn map_at<'v>(value: &'v mut Value, path: &[String]) -> Result<&'v mut Map<String, Value>, SyntaxError> {
+    path.iter()
         .try_fold(value, |value, key| value.get_mut(key))
         .and_then(Value::as_object_mut)
-        .ok_or_else(|| missing.clone())?;
+        .ok_or(GONE)
+}
+
+fn take_back(value: &mut Value, before: &Value, change: &MapRestore) -> Result<(), SyntaxError> {
+    let map = map_at(value, &change.path)?;
+    if let Some(entry) = &change.entry {
+        map.remove(entry).ok_or(GONE)?;
+    }
+    let old = at(before, &change.path).ok_or(GONE)?;
+    for name in &change.removed {
+        if map.contains_key(name) {
+            return Err(SyntaxError::Shape("a server of the same name was added since"));
+        }
+        map.insert(name.clone(), old.get(name).ok_or(GONE)?.clone());
+    }
+    Ok(())
+}
+
+fn apply(value: &mut Value, edit: &MapEdit) -> Result<(), SyntaxError> {
+    let map = map_at(value, &edit.path)?;
     for name in &edit.remove {
-        map.remove(name).ok_or_else(|| missing.clone())?;
+        map.remove(name).ok_or(GONE)?;
     }
     if let Some((name, entry)) = &edit.insert {
         map.insert(name.clone(), entry.clone());

@@ -6,9 +6,7 @@ use serde_json::Value;
 use toml_edit::{Array, Document, DocumentMut, InlineTable, Item, TableLike};
 
 use super::splice::{is_blank, line_end, line_start};
-use super::{MapEdit, Splice, SyntaxError, line_break};
-
-const GONE: SyntaxError = SyntaxError::Shape("the servers are not where they were");
+use super::{GONE, MapEdit, MapRestore, Splice, SyntaxError, line_break};
 
 fn invalid(text: &str, error: &toml_edit::TomlError) -> SyntaxError {
     SyntaxError::Invalid {
@@ -37,13 +35,7 @@ pub fn edit(text: &str, edit: &MapEdit) -> Result<String, SyntaxError> {
     if item.is_inline_table() {
         return edit_inline(text, edit);
     }
-    let map = item.as_table_like().ok_or(GONE)?;
-    let mut pieces = Vec::new();
-    for name in &edit.remove {
-        let (key, item) = map.get_key_value(name).ok_or(GONE)?;
-        collect(key, item, &mut pieces).ok_or(GONE)?;
-    }
-    pieces.sort_by_key(|piece: &Piece| piece.range.start);
+    let pieces = pieces(text, &edit.path, &edit.remove)?;
     let mut splice = Splice::new(text);
     let mut insert = edit.insert.as_ref();
     for piece in &pieces {
@@ -55,6 +47,45 @@ pub fn edit(text: &str, edit: &MapEdit) -> Result<String, SyntaxError> {
             }
             None => splice.cut(with_blank_lines(text, lines)),
         }
+    }
+    splice.finish().ok_or(GONE)
+}
+
+/// Returns the parts of entries in their order.
+fn pieces(text: &str, path: &[String], names: &[String]) -> Result<Vec<Piece>, SyntaxError> {
+    let document = Document::parse(text).map_err(|error| invalid(text, &error))?;
+    let map = path
+        .iter()
+        .try_fold(document.as_item(), |item, key| item.get(key))
+        .and_then(Item::as_table_like)
+        .ok_or(GONE)?;
+    let mut pieces = Vec::new();
+    for name in names {
+        let (key, item) = map.get_key_value(name).ok_or(GONE)?;
+        collect(key, item, &mut pieces).ok_or(GONE)?;
+    }
+    pieces.sort_by_key(|piece: &Piece| piece.range.start);
+    Ok(pieces)
+}
+
+pub fn restore(now: &str, old: &str, change: &MapRestore) -> Result<String, SyntaxError> {
+    let entry = change.entry.clone().ok_or(GONE)?;
+    let mut text = String::new();
+    let mut end = None;
+    for piece in pieces(old, &change.path, &change.removed)? {
+        let lines = line_start(old, piece.range.start)..line_end(old, piece.range.end);
+        if end.is_some_and(|end| end < lines.start) {
+            text.push_str(line_break(now));
+        }
+        end = Some(lines.end);
+        let piece = old.get(lines).ok_or(GONE)?;
+        text.push_str(piece.trim_end_matches(['\r', '\n']));
+        text.push_str(line_break(now));
+    }
+    let mut splice = Splice::new(now);
+    for piece in pieces(now, &change.path, &[entry])? {
+        let lines = line_start(now, piece.range.start)..line_end(now, piece.range.end);
+        splice.replace(lines, std::mem::take(&mut text));
     }
     splice.finish().ok_or(GONE)
 }

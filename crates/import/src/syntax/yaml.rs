@@ -5,9 +5,8 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::splice::line_end;
-use super::{MapEdit, Splice, SyntaxError, line_break};
+use super::{GONE, MapEdit, MapRestore, Splice, SyntaxError, line_break};
 
-const GONE: SyntaxError = SyntaxError::Shape("the servers are not where they were");
 const FLOW: SyntaxError = SyntaxError::Shape(
     "its extensions are not one block of lines each, so they cannot be changed one by one",
 );
@@ -35,18 +34,44 @@ struct Block {
     indent: usize,
 }
 
-pub fn edit(text: &str, edit: &MapEdit) -> Result<String, SyntaxError> {
+/// Returns the entries of the map at the end of `path`.
+fn entries(text: &str, path: &[String]) -> Result<Vec<Block>, SyntaxError> {
     let mut within = 0..text.len();
-    let mut blocks = blocks(text, within.clone(), 0)?;
-    for key in &edit.path {
-        let block = blocks.iter().find(|block| block.name == *key).ok_or(GONE)?;
+    let mut found = blocks(text, within.clone(), 0)?;
+    for key in path {
+        let block = found.iter().find(|block| block.name == *key).ok_or(GONE)?;
         within = line_end(text, block.lines.start)..block.lines.end;
         let indent = first_indent(text, within.clone()).ok_or(FLOW)?;
         if indent <= block.indent {
             return Err(FLOW);
         }
-        blocks = self::blocks(text, within.clone(), indent)?;
+        found = blocks(text, within.clone(), indent)?;
     }
+    Ok(found)
+}
+
+pub fn restore(now: &str, old: &str, change: &MapRestore) -> Result<String, SyntaxError> {
+    let blocks = entries(now, &change.path)?;
+    let place = blocks
+        .iter()
+        .find(|block| Some(&block.name) == change.entry.as_ref())
+        .ok_or(GONE)?;
+    let mut text = String::new();
+    for block in entries(old, &change.path)?
+        .iter()
+        .filter(|block| change.removed.contains(&block.name))
+    {
+        let lines = old.get(block.lines.clone()).ok_or(GONE)?;
+        text.push_str(lines.trim_end_matches(['\r', '\n']));
+        text.push_str(line_break(now));
+    }
+    let mut splice = Splice::new(now);
+    splice.replace(place.lines.clone(), text);
+    splice.finish().ok_or(GONE)
+}
+
+pub fn edit(text: &str, edit: &MapEdit) -> Result<String, SyntaxError> {
+    let blocks = entries(text, &edit.path)?;
     let mut splice = Splice::new(text);
     let mut insert = edit.insert.as_ref();
     for block in blocks.iter().filter(|block| edit.remove.contains(&block.name)) {

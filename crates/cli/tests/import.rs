@@ -53,6 +53,54 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap()
 }
 
+/// Runs a command in a terminal and answers each prompt once it stands there and, for a secret, once echo is off.
+const IN_A_TERMINAL: &str = r#"
+import json, os, pty, select, sys, termios
+answers, words = json.loads(sys.argv[1]), sys.argv[2:]
+pid, fd = pty.fork()
+if pid == 0:
+    os.execve(words[0], words, os.environ)
+seen, at = b"", 0
+def echo_is(wanted):
+    return bool(termios.tcgetattr(fd)[3] & termios.ECHO) == wanted
+while True:
+    ready, _, _ = select.select([fd], [], [], 0.02)
+    if ready:
+        try:
+            piece = os.read(fd, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    if answers and answers[0][0].encode() in seen[at:] and echo_is(answers[0][2]):
+        at = len(seen)
+        os.write(fd, answers.pop(0)[1].encode() + b"\n")
+sys.stdout.write(seen.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"#;
+
+impl Person {
+    fn in_a_terminal(&self, words: &[&str], answers: &Value) -> (i32, String) {
+        let python = std::env::var("PENTAD_PYTHON")
+            .expect("this test needs Python: run ./test --setup and source .tools/env");
+        let output = Command::new(python)
+            .env_clear()
+            .env("HOME", self.dir.path())
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .current_dir(self.dir.path().join("work"))
+            .args(["-c", IN_A_TERMINAL, &answers.to_string()])
+            .arg(assert_cmd::cargo::cargo_bin!("pentad"))
+            .arg("import")
+            .args(words)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains("canary"), "{text}");
+        (output.status.code().unwrap(), text.replace("\r\n", "\n"))
+    }
+}
+
 const CODEX: &str = "# mine\n[mcp_servers.a]\ncommand = \"a\"\nenv = { TOKEN = \"canary-1\" } # here\n\n[mcp_servers.a-b]\ncommand = \"b\"\nargs = [\"--api-key\", \"canary-2\"]\n";
 
 #[test]
@@ -211,5 +259,42 @@ fn no_address_reaches_the_backup() {
         (output.status.code(), said.contains("canary")),
         (Some(3), false),
         "{said}"
+    );
+}
+
+#[test]
+fn a_person_is_asked_before_anything_is_done_and_for_what_only_the_client_knows() {
+    let person = Person::new();
+    let text = serde_json::json!({
+        "inputs": [{"id": "gh_key", "type": "promptString", "description": "The key"}],
+        "servers": {"gh": {"type": "http", "url": "https://gh.example/mcp", "headers": {"X-Key": "${input:gh_key}"}}},
+    });
+    let path = person.file("work/.vscode/mcp.json", &text.to_string());
+    let words = ["vscode", "--project", "--apply", "--trust"];
+    let (code, said) = person.in_a_terminal(&words, &serde_json::json!([["[y/N]", "", true]]));
+    assert_eq!(
+        (code, said.ends_with("Nothing was changed.\n")),
+        (1, true),
+        "{said}"
+    );
+    assert_eq!(read(&path), text.to_string());
+
+    let answers = serde_json::json!([["[y/N]", "y", true], ["Value of gh-key", "canary-5", false]]);
+    let (code, said) = person.in_a_terminal(&words, &answers);
+    assert_eq!(
+        (code, said.contains("Imported the server gh into ")),
+        (0, true),
+        "{said}"
+    );
+    assert!(
+        said.contains("The key\nValue of gh-key (not shown; empty for later): "),
+        "{said}"
+    );
+    let home = person.dir.path().join(".pentad");
+    assert!(read(&home.join("keys/secrets.toml")).contains("gh-key = \"canary-5\""));
+    let config = read(&home.join("config.toml"));
+    assert!(
+        config.contains("X-Key = \"${secret:gh-key}\"") && config.contains("grants = [\"call:gh/\"]"),
+        "{config}"
     );
 }

@@ -298,3 +298,44 @@ fn a_person_is_asked_before_anything_is_done_and_for_what_only_the_client_knows(
         "{config}"
     );
 }
+
+#[test]
+fn kill_an_import_at_any_point_and_no_server_is_lost() {
+    for round in 0..24 {
+        let person = Person::new();
+        let path = person.file(".codex/config.toml", CODEX);
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin!("pentad"))
+            .env_clear()
+            .env("HOME", person.dir.path())
+            .args(["import", "codex", "--apply", "--yes"])
+            .current_dir(person.dir.path().join("work"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(round * 3));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if read(&path) != CODEX {
+            assert!(read(&path).contains("[mcp_servers.pentad]"), "round {round}");
+            let home = person.dir.path().join(".pentad");
+            let secrets = read(&home.join("keys/secrets.toml"));
+            assert!(
+                secrets.contains("canary-1") && secrets.contains("canary-2"),
+                "round {round}"
+            );
+            let config = read(&home.join("config.toml"));
+            assert!(
+                config.contains("[servers.a]") && config.contains("[servers.a-b]"),
+                "round {round}"
+            );
+        }
+        // Whatever it left, the next one finishes, and an undo gives every byte back.
+        let (code, _, err) = person.run(&["codex", "--apply", "--yes"]);
+        assert_eq!(code, 0, "round {round}: {err}");
+        assert!(!read(&path).contains("canary"), "round {round}");
+        assert_eq!(person.run(&["codex", "--undo"]).0, 0, "round {round}");
+        assert_eq!(read(&path), CODEX, "round {round}");
+    }
+}

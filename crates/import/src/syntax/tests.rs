@@ -202,18 +202,26 @@ fn names() -> impl Strategy<Value = Vec<(String, bool)>> {
         })
 }
 
-/// Checks that what stands before the first entry that goes and after the last one is untouched, byte for byte.
+/// Checks that what stands before `first` and after `last` is the same, byte for byte.
 fn outside_is_untouched(text: &str, changed: &str, first: &str, last: &str) {
     let head = text.split_once(first).unwrap().0;
     let tail = text.rsplit_once(last).unwrap().1;
+    assert!(changed.starts_with(head), "{changed}");
     assert!(
-        changed.starts_with(head.trim_end_matches([' ', '"', '['])),
-        "{changed}"
-    );
-    assert!(
-        changed.ends_with(tail.trim_start_matches([',', ' '])),
+        changed.ends_with(&format!("{last}{tail}")),
         "{changed}\n---\n{tail}"
     );
+}
+
+/// Checks that taking the change back gives the old meaning.
+fn comes_back(syntax: Syntax, text: &str, changed: &str, path: &str, removed: &[&str]) {
+    let change = MapRestore {
+        path: vec![path.to_owned()],
+        removed: removed.iter().map(|name| (*name).to_owned()).collect(),
+        entry: Some("pentad".to_owned()),
+    };
+    let restored = syntax.restore(changed, text, &[change]).unwrap();
+    assert_eq!(syntax.read(&restored), syntax.read(text), "{restored}");
 }
 
 fn removed(names: &[(String, bool)]) -> Vec<&str> {
@@ -248,7 +256,8 @@ proptest! {
                 + gone.len() * (gap.matches("/*").count() + gap.matches("//").count()) * 2,
             text.matches("/*").count() + text.matches("//").count()
         );
-        outside_is_untouched(&text, &changed, &format!("\"{}\":", gone[0]), "]");
+        outside_is_untouched(&text, &changed, "\"mcpServers\"", "\"t\": [");
+        comes_back(Syntax::Jsonc, &text, &changed, "mcpServers", &gone);
     }
 
     #[test]
@@ -271,6 +280,7 @@ proptest! {
         }
         prop_assert_eq!(changed.matches('\n').count() - changed.matches("\r\n").count(), if crlf { 0 } else { changed.matches('\n').count() });
         outside_is_untouched(&text, &changed, &format!("[mcp_servers.{}]", gone[0]), "# last");
+        comes_back(Syntax::Toml, &text, &changed, "mcp_servers", &gone);
     }
 
     #[test]
@@ -292,6 +302,7 @@ proptest! {
             prop_assert!(changed.contains(&about), "a comment went");
         }
         outside_is_untouched(&text, &changed, &format!("{pad}{}:", gone[0]), "# last");
+        comes_back(Syntax::Yaml, &text, &changed, "extensions", &gone);
     }
 
     #[test]

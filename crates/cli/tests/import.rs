@@ -246,7 +246,7 @@ fn no_address_reaches_the_backup() {
         .env_clear()
         .env("HOME", person.dir.path())
         .current_dir(person.dir.path().join("work"))
-        .args(["read", "file:.mcp.json.pentad-backup-1"])
+        .args(["--in-process", "read", "file:.mcp.json.pentad-backup-1"])
         .stdin(Stdio::null())
         .output()
         .unwrap();

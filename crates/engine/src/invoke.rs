@@ -172,10 +172,10 @@ impl Engine {
         let now = Timestamp::now();
         let thread = self.resolve_thread(invocation, request, now).await?;
         let settings = match &invocation.caller.actor {
-            Actor::Client(name) => self.parts.clients.get(name),
+            Actor::Client(name) => self.client(name),
             _ => None,
         };
-        let standing = settings.map(|s| s.grants.clone()).unwrap_or_default();
+        let standing = settings.map(|s| s.grants).unwrap_or_default();
         let mut authority = Authority {
             standing,
             ..Authority::everything()

@@ -16,7 +16,7 @@ use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use self::handler::Face;
+pub(crate) use self::handler::{Calls, Face};
 pub use self::lazy::LazyVerbs;
 use crate::lines::{EndOfInput, FACE_MESSAGE_BYTES, LineTransport};
 

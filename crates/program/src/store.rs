@@ -120,7 +120,7 @@ pub struct EventPage {
 }
 
 /// Which events over all threads.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ActivityFilter {
     /// Only of this actor.
     pub actor: Option<Actor>,

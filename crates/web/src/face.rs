@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pentad_mcp::HttpFace;
 use pentad_model::Name;
 use pentad_model::invocation::Workspace;
 use pentad_program::{Store, Verbs};
@@ -59,6 +60,8 @@ pub struct Face {
 pub(crate) struct Shared {
     pub face: Face,
     pub hosts: Hosts,
+    /// Answers below `/mcp`.
+    pub mcp: HttpFace,
     /// Ends streams; no new work.
     pub closing: CancellationToken,
     /// Cancels what still runs when the time to drain is over.

@@ -96,7 +96,7 @@ impl Args {
             trust: self.trust,
         };
         let plan = planner.plan(file)?;
-        let sizes = block_on(measure::sizes(&home, globals, &plan, self.measure))??;
+        let sizes = block_on(measure::sizes(&home, &plan, self.measure))??;
         let payload = Payload::of(plan.active(), &sizes);
         if self.apply && !plan.is_empty() {
             return self.carry_out(&home, &plan, &payload, terminal);

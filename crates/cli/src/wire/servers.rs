@@ -1,6 +1,6 @@
 //! From `[servers.NAME]` to sources of tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,6 +15,7 @@ use pentad_process::{Spawner, clean_env};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use super::environment::Variables;
 use super::lookup::HomeLookup;
 use super::unusable::Unusable;
 
@@ -26,7 +27,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(3);
 /// The configured servers of an open home.
 pub struct Servers {
     home: Home,
-    face: BTreeMap<OsString, OsString>,
+    variables: Arc<Variables>,
     spawner: Arc<Spawner>,
     starts: Arc<Semaphore>,
     /// What is in force, by name.
@@ -36,10 +37,10 @@ pub struct Servers {
 
 impl Servers {
     /// Returns an empty set for a home.
-    pub fn new(home: &Home, face: &BTreeMap<OsString, OsString>, spawner: &Arc<Spawner>) -> Self {
+    pub fn new(home: &Home, variables: &Arc<Variables>, spawner: &Arc<Spawner>) -> Self {
         Self {
             home: home.clone(),
-            face: face.clone(),
+            variables: Arc::clone(variables),
             spawner: Arc::clone(spawner),
             starts: Arc::new(Semaphore::new(STARTS)),
             known: tokio::sync::Mutex::default(),
@@ -89,7 +90,9 @@ impl Servers {
             .filter(|(n, s)| known.get(*n) != Some(s))
             .map(|(n, s)| (n.clone(), s.clone()))
             .collect();
-        for name in stale {
+        let remade = fresh.iter().map(|(name, _)| name.clone());
+        let gone: BTreeSet<String> = stale.into_iter().chain(remade).collect();
+        for name in gone {
             self.usable
                 .write()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -116,11 +119,32 @@ impl Servers {
         Ok(())
     }
 
+    /// Has the servers made again, at the next [`Self::apply`], whose entries refer to one of these variables.
+    pub async fn forget_those_with(&self, names: &[OsString]) {
+        self.known.lock().await.retain(|_, entry| {
+            !entry
+                .templates()
+                .flat_map(|template| template.variables())
+                .any(|name| names.iter().any(|new| new.as_os_str() == name))
+        });
+    }
+
+    /// Has the servers made again whose entries refer to secrets: one of them has changed.
+    pub async fn forget_those_with_secrets(&self) {
+        let mut known = self.known.lock().await;
+        known.retain(|_, entry| {
+            entry
+                .templates()
+                .all(|template| template.secrets().next().is_none())
+        });
+    }
+
     async fn make(&self, config: &Config, fresh: Vec<(String, ServerEntry)>) -> anyhow::Result<Vec<Made>> {
-        let runtime = runtime(&self.home, config, &self.face, &self.spawner, &self.starts)?;
+        let face = self.variables.all();
+        let runtime = runtime(&self.home, config, &face, &self.spawner, &self.starts)?;
         let lookup = HomeLookup {
             secrets: Secrets::of(&self.home),
-            face: self.face.clone(),
+            face,
             spawner: Arc::clone(&self.spawner),
             runtime: Handle::current(),
         };

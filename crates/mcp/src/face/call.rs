@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use pentad_model::actor::{Actor, Caller};
+use pentad_model::invocation::ThreadChoice;
 use pentad_model::{Invocation, Name, Refusal, RefusalKind, Verb};
 use pentad_program::{Attendance, ProgressSink};
 use rmcp::RoleServer;
@@ -77,17 +78,22 @@ impl Face {
     }
 
     fn invocation(&self, verb: Verb, arguments: Value, context: &RequestContext<RoleServer>) -> Invocation {
-        let client = self.options.client.clone().unwrap_or_else(|| {
-            let name = context.client_info().map(|info| info.name).unwrap_or_default();
-            Name::sanitised(&name, &NAMELESS)
-        });
+        let introduced = context.client_info().map(|info| info.name).unwrap_or_default();
+        let introduced = Name::sanitised(&introduced, &NAMELESS);
+        let thread = match &self.options.thread {
+            ThreadChoice::Key(key) if self.thread_per_client => {
+                ThreadChoice::Key(format!("{key}:{introduced}"))
+            }
+            thread => thread.clone(),
+        };
+        let client = self.options.client.clone().unwrap_or(introduced);
         Invocation {
             caller: Caller {
                 actor: Actor::Client(client),
                 on_behalf_of: self.options.on_behalf_of.clone(),
             },
             agent: self.options.agent.clone(),
-            thread: self.options.thread.clone(),
+            thread,
             run: None,
             workspace: self.options.workspace.clone(),
             verb,

@@ -1,6 +1,6 @@
 //! What the face answers to each method.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pentad_model::{contract, verb::Verb};
 use rmcp::model::{
@@ -13,6 +13,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{FaceOptions, LazyVerbs};
 
@@ -31,6 +32,12 @@ const KNOWN_METHODS: [&str; 5] = [
     "ping",
 ];
 
+/// Those of them that 2026-07-28 does not have.
+const REMOVED_METHODS: [&str; 2] = ["initialize", "ping"];
+
+/// The five tools; every face has the same.
+static TOOLS: LazyLock<Arc<[Tool]>> = LazyLock::new(|| tools().into());
+
 /// The calls of one face.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
@@ -38,6 +45,24 @@ pub struct Calls {
     pub tracker: TaskTracker,
     /// Cancels all of them.
     pub cancel: CancellationToken,
+    /// Holds a token for each call in flight of all faces that end together.
+    whole: Option<TaskTracker>,
+}
+
+impl Calls {
+    /// Returns calls of one face among these: they can be cancelled alone, and end with all.
+    pub fn part(&self) -> Self {
+        Self {
+            tracker: TaskTracker::new(),
+            cancel: self.cancel.child_token(),
+            whole: Some(self.tracker.clone()),
+        }
+    }
+
+    /// Marks a call as in flight until the marks are dropped.
+    fn begin(&self) -> (TaskTrackerToken, Option<TaskTrackerToken>) {
+        (self.tracker.token(), self.whole.as_ref().map(TaskTracker::token))
+    }
 }
 
 /// The service of one connection.
@@ -45,6 +70,8 @@ pub struct Calls {
 pub struct Face {
     pub(super) verbs: LazyVerbs,
     pub(super) options: FaceOptions,
+    /// Whether the key of the thread gets the client's own name as its last part.
+    pub(super) thread_per_client: bool,
     tools: Arc<[Tool]>,
     calls: Calls,
 }
@@ -54,8 +81,18 @@ impl Face {
         Self {
             verbs,
             options,
-            tools: tools().into(),
+            thread_per_client: false,
+            tools: Arc::clone(&TOOLS),
             calls: Calls::default(),
+        }
+    }
+
+    /// Creates a face whose calls are part of others.
+    pub fn among(verbs: LazyVerbs, options: FaceOptions, calls: Calls, thread_per_client: bool) -> Self {
+        Self {
+            thread_per_client,
+            calls,
+            ..Self::new(verbs, options)
         }
     }
 
@@ -124,7 +161,7 @@ impl ServerHandler for Face {
         let verb: Verb = request.name.parse().map_err(|refusal: pentad_model::Refusal| {
             ErrorData::invalid_params(refusal.to_text(), serde_json::to_value(&refusal).ok())
         })?;
-        let _in_flight = self.calls.tracker.token();
+        let _in_flight = self.calls.begin();
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let result = self
             .call_verb(verb, arguments, &context, self.calls.cancel.child_token())
@@ -135,9 +172,13 @@ impl ServerHandler for Face {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if KNOWN_METHODS.contains(&request.method.as_str()) {
+        let stands_alone = context
+            .protocol_version()
+            .is_some_and(|version| !version.has_initialize());
+        let gone = stands_alone && REMOVED_METHODS.contains(&request.method.as_str());
+        if !gone && KNOWN_METHODS.contains(&request.method.as_str()) {
             let text = format!(
                 "Invalid params for {}: they do not have the shape of the specification.",
                 request.method

@@ -6,6 +6,7 @@ mod explain;
 mod http;
 mod key;
 mod lookup;
+pub mod measure;
 mod reload;
 mod resources;
 mod servers;
@@ -366,6 +367,13 @@ fn space(home: &Home, config: &Config, store: &Arc<dyn Store>) -> Space {
     if let Some(dir) = std::env::var_os("HOME") {
         forbidden.extend(known_client_configs(&PathBuf::from(dir)));
     }
+    // Backups of clients' files are as full of keys as the files were.
+    let imported = pentad_import::record::Record::all(home);
+    forbidden.extend(
+        imported
+            .into_iter()
+            .flat_map(|record| [record.target, record.backup]),
+    );
     let limits = SpaceLimits {
         attachment_bytes: config.limits.attachment_bytes,
         ..SpaceLimits::default()

@@ -161,6 +161,11 @@ fn templates(config: &Config) -> Vec<(String, &Template)> {
             .chain(server.env.values())
             .chain(server.headers.values());
         all.extend(parts.map(|t| (format!("server {name}"), t)));
+        let login = server
+            .oauth
+            .iter()
+            .flat_map(|o| o.client_id.iter().chain(&o.client_secret));
+        all.extend(login.map(|t| (format!("server {name}"), t)));
     }
     all.extend(
         config

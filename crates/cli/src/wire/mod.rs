@@ -7,6 +7,7 @@ mod lookup;
 mod reload;
 mod resources;
 mod servers;
+mod tokens;
 mod unusable;
 
 use std::collections::BTreeMap;

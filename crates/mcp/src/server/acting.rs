@@ -10,12 +10,12 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, ReadResourceRequest,
     ReadResourceRequestParams, ServerResult,
 };
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::connection::{CallEnd, CallLimits, Connection};
 use super::instance::Instance;
 use super::output;
-use super::stdio::StdioServer;
+use super::source::ConnectedServer;
 use super::task::TaskCall;
 
 /// How long the end of a process that took a call with it may take to be explained.
@@ -59,7 +59,7 @@ struct Act<'a> {
     time_limit: Option<Duration>,
 }
 
-impl StdioServer {
+impl ConnectedServer {
     /// Reads one resource of the server. Reading is safe to repeat, by the protocol's own definition.
     ///
     /// # Errors
@@ -168,34 +168,36 @@ impl StdioServer {
             let answer = match &act.asked {
                 Asked::Request(request) => {
                     lease
-                        .request(request.as_ref().clone(), limits, act.attendance)
+                        .request(&self.core, request.as_ref().clone(), limits, act.attendance)
                         .await
                 }
-                Asked::Task(call) => lease.run_task(call, limits, act.attendance).await,
+                Asked::Task(call) => lease.run_task(&self.core, call, limits, act.attendance).await,
             };
             drop(lease);
-            let sent = match answer {
+            let (sent, how) = match answer {
                 Ok(result) => return Ok(result),
                 Err(CallEnd::Canceled) => return Err(ToolFailure::Canceled),
                 Err(CallEnd::TimedOut { limit }) => return Err(timed_out(limit, begun)),
                 Err(CallEnd::Failed(text)) => return Err(ToolFailure::Failed(text)),
-                Err(CallEnd::NotSent) => false,
-                Err(CallEnd::Lost) => true,
+                Err(CallEnd::Refused(refusal)) => return Err(ToolFailure::Refused(*refusal)),
+                Err(CallEnd::NotSent) => (false, None),
+                Err(CallEnd::Lost(how)) => (true, how),
             };
             connection.close();
             if second || (sent && !act.repeatable) {
-                return Err(self.interrupted(&connection, sent).await);
+                return Err(self.interrupted(&connection, sent, how).await);
             }
             second = true;
-            tracing::debug!(server = %self.core.config.name, "repeating a request on a new process");
+            tracing::debug!(server = %self.core.config.name, "repeating a request on a new connection");
         }
     }
 
-    async fn interrupted(&self, connection: &Connection, sent: bool) -> ToolFailure {
-        let how = timeout(EXPLAIN_LIMIT, connection.process.wait())
-            .await
-            .unwrap_or_else(|_| "its connection closed".to_owned());
-        let tail = match connection.stderr.last_words().await {
+    async fn interrupted(&self, connection: &Connection, sent: bool, how: Option<String>) -> ToolFailure {
+        let how = match how {
+            Some(how) => how,
+            None => connection.how_it_ended(EXPLAIN_LIMIT).await,
+        };
+        let tail = match connection.wire.last_words().await {
             empty if empty.is_empty() => empty,
             tail => format!("\nIts stderr ends with:\n{tail}"),
         };

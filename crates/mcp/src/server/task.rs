@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::connection::{CallEnd, CallLimits, Lease};
+use super::core::Core;
 
 /// How often a task is looked at when its server does not say.
 const POLL: Duration = Duration::from_millis(500);
@@ -31,6 +32,7 @@ impl Lease {
     /// Calls a tool as a task, follows the task to its end and fetches the result.
     pub async fn run_task(
         &self,
+        core: &Core,
         call: &TaskCall,
         limits: CallLimits,
         attendance: &Attendance,
@@ -40,18 +42,18 @@ impl Lease {
             "tools/call",
             json!({"name": call.name, "arguments": call.input, "task": {"ttl": keep}}),
         );
-        let answer = read(&self.request(begin, limits, attendance).await?);
+        let answer = read(&self.request(core, begin, limits, attendance).await?);
         let task = answer.get("task").unwrap_or(&answer);
         let Some(id) = task.get("taskId").and_then(Value::as_str) else {
             return Err(CallEnd::Failed(
                 "the server began no task, although the tool needs one".to_owned(),
             ));
         };
-        let end = self.follow(id, task, limits, attendance).await;
+        let end = self.follow(core, id, task, limits, attendance).await;
         match end {
-            Err(CallEnd::Canceled | CallEnd::TimedOut { .. }) => self.cancel_task(id, limits).await,
+            Err(CallEnd::Canceled | CallEnd::TimedOut { .. }) => self.cancel_task(core, id, limits).await,
             // The task had begun: nobody knows how far it came.
-            Err(CallEnd::NotSent) => return Err(CallEnd::Lost),
+            Err(CallEnd::NotSent) => return Err(CallEnd::Lost(None)),
             _ => {}
         }
         end
@@ -59,6 +61,7 @@ impl Lease {
 
     async fn follow(
         &self,
+        core: &Core,
         id: &str,
         begun: &Value,
         limits: CallLimits,
@@ -88,19 +91,19 @@ impl Lease {
             }
             task = read(
                 &self
-                    .request(request("tasks/get", named()), limits, attendance)
+                    .request(core, request("tasks/get", named()), limits, attendance)
                     .await?,
             );
         }
-        self.request(request("tasks/result", named()), limits, attendance)
+        self.request(core, request("tasks/result", named()), limits, attendance)
             .await
     }
 
-    async fn cancel_task(&self, id: &str, limits: CallLimits) {
+    async fn cancel_task(&self, core: &Core, id: &str, limits: CallLimits) {
         let cancel = request("tasks/cancel", json!({"taskId": id}));
         let nobody = Attendance::default();
         if !matches!(
-            timeout(CANCEL_LIMIT, self.request(cancel, limits, &nobody)).await,
+            timeout(CANCEL_LIMIT, self.request(core, cancel, limits, &nobody)).await,
             Ok(Ok(_))
         ) {
             tracing::debug!("the server could not be told that its task is not wanted any more");

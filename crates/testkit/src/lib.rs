@@ -2,4 +2,5 @@
 
 pub mod binaries;
 pub mod client;
+pub mod conformance;
 pub mod process;

@@ -10,8 +10,9 @@ mod server;
 pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, serve};
 pub use lines::{FACE_MESSAGE_BYTES, LineReport, SERVER_MESSAGE_BYTES};
 pub use server::{
-    CommandLine, ConnectedServer, DEPTH_VARIABLE, Endpoint, EndpointError, KeptLogin, LaunchFailure,
-    LaunchSpec, Launched, Login, LoginError, LoginResult, LoginSettings, LoopbackRedirect, MAX_DEPTH,
-    NoTokens, Reach, RedirectError, ResourceRead, ServerConfig, ServerError, ServerLauncher, ServerLimits,
-    ServerProcess, ServerRuntime, Share, SpawnerLauncher, TokenStore, TokenStoreError, ToolTrust,
+    CommandLine, ConnectedServer, DEPTH_VARIABLE, ElicitationAnswer, ElicitationForm, Elicitor, Endpoint,
+    EndpointError, KeptLogin, LaunchFailure, LaunchSpec, Launched, Login, LoginError, LoginResult,
+    LoginSettings, LoopbackRedirect, MAX_DEPTH, NoTokens, Reach, RedirectError, ResourceRead, ServerConfig,
+    ServerError, ServerLauncher, ServerLimits, ServerProcess, ServerRuntime, Share, SpawnerLauncher,
+    TokenStore, TokenStoreError, ToolTrust,
 };

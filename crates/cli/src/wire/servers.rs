@@ -294,5 +294,6 @@ fn runtime(
         depth,
         starts: Arc::clone(starts),
         tokens: Arc::new(HomeTokens::of(home)),
+        elicitor: None,
     })
 }

@@ -1,6 +1,5 @@
 //! One act on a server: its tool called, or its resource read, once or, where that is safe, twice.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::connection::{CallEnd, CallLimits, Connection};
 use super::instance::Instance;
 use super::output;
+use super::party::Party;
 use super::source::ConnectedServer;
 use super::task::TaskCall;
 
@@ -53,9 +53,8 @@ struct Act<'a> {
     judged: Option<&'a ToolDocument>,
     /// Whether it may be repeated although it may have happened.
     repeatable: bool,
-    attendance: &'a Attendance,
+    party: Party<'a>,
     thread: ThreadId,
-    cwd: &'a Path,
     time_limit: Option<Duration>,
 }
 
@@ -73,9 +72,12 @@ impl ConnectedServer {
                 ))),
                 judged: None,
                 repeatable: true,
-                attendance: &read.attendance,
+                party: Party {
+                    attendance: &read.attendance,
+                    folder: &read.cwd,
+                    run: None,
+                },
                 thread: read.thread,
-                cwd: &read.cwd,
                 time_limit: read.time_limit,
             })
             .await?;
@@ -94,9 +96,12 @@ impl ConnectedServer {
                 asked,
                 judged: Some(document),
                 repeatable: trusted.read_only == Some(true) || trusted.idempotent == Some(true),
-                attendance: &call.attendance,
+                party: Party {
+                    attendance: &call.attendance,
+                    folder: &call.workspace.cwd,
+                    run: Some(call.run),
+                },
                 thread: call.thread,
-                cwd: &call.workspace.cwd,
                 time_limit: call.time_limit,
             })
             .await?;
@@ -129,9 +134,9 @@ impl ConnectedServer {
             until: begun + total,
             total,
         };
-        let cancel = &act.attendance.cancel;
+        let cancel = &act.party.attendance.cancel;
         let acting = async {
-            let instance = self.instance_for(act.thread, act.cwd)?;
+            let instance = self.instance_for(act.thread, act.party.folder)?;
             let _permit = tokio::select! {
                 permit = self.permits.acquire() => permit.map_err(|_| ToolFailure::Canceled)?,
                 () = cancel.cancelled() => return Err(ToolFailure::Canceled),
@@ -158,7 +163,7 @@ impl ConnectedServer {
         loop {
             let lease = tokio::select! {
                 lease = instance.lease() => lease?,
-                () = act.attendance.cancel.cancelled() => return Err(ToolFailure::Canceled),
+                () = act.party.attendance.cancel.cancelled() => return Err(ToolFailure::Canceled),
             };
             if let Some(judged) = act.judged {
                 // The start may have brought another list of tools.
@@ -168,10 +173,10 @@ impl ConnectedServer {
             let answer = match &act.asked {
                 Asked::Request(request) => {
                     lease
-                        .request(&self.core, request.as_ref().clone(), limits, act.attendance)
+                        .exchange(&self.core, request.as_ref().clone(), limits, act.party)
                         .await
                 }
-                Asked::Task(call) => lease.run_task(&self.core, call, limits, act.attendance).await,
+                Asked::Task(call) => lease.run_task(&self.core, call, limits, act.party).await,
             };
             drop(lease);
             let (sent, how) = match answer {

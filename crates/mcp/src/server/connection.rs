@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pentad_model::Refusal;
-use pentad_program::Attendance;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
@@ -13,6 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::core::Core;
+use super::party::Party;
 use super::routes::Routes;
 use super::wire::Wire;
 
@@ -163,7 +163,7 @@ impl Lease {
         core: &Core,
         request: ClientRequest,
         limits: CallLimits,
-        attendance: &Attendance,
+        party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
         let connection = &self.connection;
         let sent = connection
@@ -174,7 +174,7 @@ impl Lease {
             () = connection.gone.cancelled() => return Err(CallEnd::NotSent),
         };
         let id = handle.id.clone();
-        let answer = self.wait(handle, limits, attendance).await;
+        let answer = self.wait(handle, limits, party).await;
         // A connection may end between the taking of a request and its writing.
         let fate = connection.wire.take_fate(&id);
         let answer = answer.map_err(|end| connection.wire.judged(core, end, fate))?;
@@ -186,9 +186,11 @@ impl Lease {
         &self,
         mut handle: RequestHandle<RoleClient>,
         limits: CallLimits,
-        attendance: &Attendance,
+        party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
-        let mut route = self.connection.routes.watch(handle.progress_token.clone());
+        let attendance = party.attendance;
+        let token = handle.progress_token.clone();
+        let mut route = self.connection.routes.watch(token, party.folder);
         let mut silent_until = Instant::now() + limits.idle;
         loop {
             tokio::select! {

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::config::ServerConfig;
 use super::document::documents;
+use super::elicit::Elicitor;
 use super::endpoint::Endpoint;
 use super::fingerprint::fingerprint;
 use super::http::Remote;
@@ -42,6 +43,8 @@ pub struct ServerRuntime {
     pub starts: Arc<Semaphore>,
     /// The logins at servers that are reached by URL.
     pub tokens: Arc<dyn TokenStore>,
+    /// Puts questions of servers before a person; without one, servers are told that they cannot ask.
+    pub elicitor: Option<Arc<dyn Elicitor>>,
 }
 
 /// The shared state of one server.

@@ -82,6 +82,21 @@ impl ConnectedServer {
         &self.core.fingerprint
     }
 
+    /// Opens the server now, as the first call of a tool would.
+    ///
+    /// # Errors
+    /// Refuses for the reasons that a call is refused: it cannot be started or reached, or a person has to log in.
+    pub async fn open(&self) -> Result<(), Refusal> {
+        let home = self.core.runtime.home_dir.clone();
+        self.instance(Slot::Home, home)?.lease().await.map(drop)
+    }
+
+    /// Tells whether a person has to log in, as far as is known without asking the server.
+    #[must_use]
+    pub fn needs_login(&self) -> bool {
+        self.core.login.need().is_some()
+    }
+
     /// Lets a server that was disabled or backs off be tried again; a person asked.
     pub fn enable(&self) {
         for instance in self.all() {

@@ -89,7 +89,9 @@ pub async fn start(core: &Arc<Core>, cwd: PathBuf) -> Result<Started, StartFailu
     let begun = Begun {
         wire,
         end: ClientEnd {
+            server: core.config.name.clone(),
             routes: Arc::new(Routes::default()),
+            elicitor: core.runtime.elicitor.clone(),
         },
         loop_end: CancellationToken::new(),
     };
@@ -160,6 +162,7 @@ impl Begun {
             Err(ServiceError::McpError(_)) if !offers_tools => Listing::default(),
             Err(error) => return Err(OpenFailure::Listing(error)),
         };
+        self.wire.heard().await;
         Ok((running, opening, listing))
     }
 

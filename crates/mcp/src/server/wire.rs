@@ -70,6 +70,14 @@ impl Wire {
         }
     }
 
+    /// Waits, within a limit, until the server can say something of its own.
+    pub async fn heard(&self) {
+        match self {
+            Self::Pipes(_) => {}
+            Self::Http(http) => http.heard().await,
+        }
+    }
+
     /// Waits until the far end is seen to be gone, and says how it ended. HTTP has no such sign.
     pub async fn ended(&self) -> String {
         match self {

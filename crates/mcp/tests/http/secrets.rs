@@ -58,7 +58,11 @@ async fn talk() -> String {
     let mut told = format!("{secret:?}\n");
     let bench = Bench::of(secret);
     let act = document(&bench.server, "act").await;
-    let sent = site.seen().pop().unwrap();
+    let sent = site
+        .seen()
+        .into_iter()
+        .rfind(|seen| seen.call() == "tools/list")
+        .unwrap();
     assert_eq!(sent.header("x-api-key"), Some("canary-header"));
     assert_eq!(sent.header("authorization"), Some("Bearer canary-token"));
     assert_eq!(sent.target, "/mcp?key=canary-query");

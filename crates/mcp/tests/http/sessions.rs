@@ -22,7 +22,11 @@ async fn both_revisions_are_spoken_and_the_one_that_worked_is_remembered() {
         let manifest = std::fs::read_to_string(bench.folder.path().join("cache/site.json")).unwrap();
         let expected = format!(r#""opening":"{opening}","protocol":"{version}""#);
         assert!(manifest.contains(&expected), "{manifest}");
-        let last = site.seen().pop().unwrap();
+        let last = site
+            .seen()
+            .into_iter()
+            .rfind(|seen| seen.call() == "tools/call")
+            .unwrap();
         assert_eq!(last.header("mcp-protocol-version"), Some(version));
         if kind == Kind::Modern {
             assert_eq!(last.header("mcp-method"), Some("tools/call"));

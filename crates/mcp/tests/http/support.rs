@@ -43,6 +43,7 @@ pub fn runtime(folder: &TempDir) -> ServerRuntime {
         depth: 0,
         starts: Arc::new(Semaphore::new(4)),
         tokens: Arc::new(NoTokens),
+        elicitor: None,
     }
 }
 

@@ -58,6 +58,7 @@ impl Bench {
             depth: 0,
             starts: Arc::new(Semaphore::new(4)),
             tokens: Arc::new(NoTokens),
+            elicitor: None,
         };
         Self { folder, runtime }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -14,6 +15,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::super::login::Authorizer;
 use super::super::stderr::Mask;
@@ -24,9 +26,21 @@ use super::trouble::Trouble;
 /// How long the end of a session may take to be told; nobody should wait for a server that does not answer.
 const FAREWELL_LIMIT: Duration = Duration::from_secs(2);
 
+/// How long the first answer of the stream of a server's own messages is waited for.
+const LISTEN_LIMIT: Duration = Duration::from_secs(2);
+
 type HttpError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// Whether the server has a way to say something of its own, outside an answer.
+#[derive(Debug, Default)]
+struct Listening {
+    /// The server keeps sessions, so that such a way is asked for.
+    asked: AtomicBool,
+    /// It answered, whatever it said.
+    answered: CancellationToken,
+}
 
 /// The client of one connection. Clones share what they remember.
 #[derive(Clone)]
@@ -34,6 +48,7 @@ pub struct HttpClient {
     http: reqwest::Client,
     authorizer: Option<Arc<Authorizer>>,
     fates: Arc<Fates>,
+    listening: Arc<Listening>,
     /// Hides what a server repeats of our headers in an error.
     mask: Mask,
     max_bytes: usize,
@@ -46,6 +61,7 @@ impl HttpClient {
             http: remote.http.clone(),
             authorizer: remote.authorizer.clone(),
             fates: Arc::default(),
+            listening: Arc::default(),
             mask,
             max_bytes,
         }
@@ -54,6 +70,17 @@ impl HttpClient {
     /// Returns what became of its requests.
     pub fn fates(&self) -> &Fates {
         &self.fates
+    }
+
+    /// Waits until the server can say something of its own, if it keeps sessions: what it says before, it says to nobody.
+    /// A server that answers only when it has something to say is not waited for longer than this.
+    pub async fn heard(&self) {
+        if self.listening.asked.load(Ordering::Acquire) {
+            let answered = timeout(LISTEN_LIMIT, self.listening.answered.cancelled()).await;
+            if answered.is_err() {
+                tracing::debug!("a server has not answered the request for its own messages");
+            }
+        }
     }
 
     /// Exchanges with the token of the login, if there is one. A rejected token is renewed, once: what was rejected was
@@ -101,6 +128,12 @@ impl HttpClient {
                     .post_message_with_response_limits(uri, message, session, token, headers, limits)
             })
             .await;
+        if let Ok(
+            StreamableHttpPostResponse::Json(_, Some(_)) | StreamableHttpPostResponse::Sse(_, Some(_)),
+        ) = &answered
+        {
+            self.listening.asked.store(true, Ordering::Release);
+        }
         match answered {
             Ok(StreamableHttpPostResponse::Sse(events, session)) => {
                 Ok(StreamableHttpPostResponse::Sse(self.watched(events, id), session))
@@ -146,14 +179,19 @@ impl HttpClient {
         headers: Headers,
         max_event: usize,
     ) -> Result<Events, HttpError> {
-        self.with_token(|token| {
-            let (uri, session) = (Arc::clone(&uri), session.clone());
-            let (last, headers) = (last.clone(), headers.clone());
-            self.http
-                .get_stream_with_max_sse_event_size(uri, session, last, token, headers, max_event)
-        })
-        .await
-        .map_err(|error| self.masked(error))
+        let is_first = last.is_none() && session.is_some();
+        let answered = self
+            .with_token(|token| {
+                let (uri, session) = (Arc::clone(&uri), session.clone());
+                let (last, headers) = (last.clone(), headers.clone());
+                self.http
+                    .get_stream_with_max_sse_event_size(uri, session, last, token, headers, max_event)
+            })
+            .await;
+        if is_first {
+            self.listening.answered.cancel();
+        }
+        answered.map_err(|error| self.masked(error))
     }
 }
 

@@ -99,6 +99,11 @@ impl HttpWire {
         }
     }
 
+    /// Waits, within a limit, until the server can say something of its own.
+    pub async fn heard(&self) {
+        self.client.heard().await;
+    }
+
     /// Returns what went wrong last since the connection was first tried.
     pub fn last_trouble(&self) -> Option<Trouble> {
         self.fates().last_trouble()

@@ -34,9 +34,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use self::explain::CatalogContracts;
+pub use self::key::home_key;
 use self::reload::{Followers, Reload};
 use self::resources::Resources;
 use self::servers::Servers;
+pub use self::servers::{default_limits, server_config};
+pub use self::tokens::HomeTokens;
 
 /// The argument with which our own binary becomes the spawner.
 pub const SPAWNER_ARGUMENT: &str = "__spawner";

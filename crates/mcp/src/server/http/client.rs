@@ -92,16 +92,19 @@ impl HttpClient {
         let Some(authorizer) = &self.authorizer else {
             return exchange(None).await;
         };
-        let token = authorizer.token().await?;
-        let first = exchange(token.clone()).await;
-        match (first, token) {
-            (Err(error), Some(rejected)) if matches!(Trouble::of(&error), Trouble::LoginNeeded(_)) => {
-                match authorizer.renewed(&rejected).await? {
-                    Some(fresh) => exchange(Some(fresh)).await,
-                    None => Err(error),
+        let Some(token) = authorizer.token().await? else {
+            return exchange(None).await;
+        };
+        match exchange(Some(token.clone())).await {
+            Err(error) if matches!(Trouble::of(&error), Trouble::LoginNeeded(_)) => {
+                match authorizer.renewed(&token).await? {
+                    Some(fresh) => exchange(Some(fresh.clone()))
+                        .await
+                        .map_err(|error| without(error, &fresh)),
+                    None => Err(without(error, &token)),
                 }
             }
-            (first, _) => first,
+            first => first.map_err(|error| without(error, &token)),
         }
     }
 
@@ -192,6 +195,16 @@ impl HttpClient {
             self.listening.answered.cancel();
         }
         answered.map_err(|error| self.masked(error))
+    }
+}
+
+/// Takes a token out of what a server says about a request.
+fn without(error: HttpError, token: &str) -> HttpError {
+    match error {
+        StreamableHttpError::UnexpectedServerResponse(words) if words.contains(token) => {
+            StreamableHttpError::UnexpectedServerResponse(words.replace(token, "[secret]").into())
+        }
+        other => other,
     }
 }
 

@@ -2,6 +2,7 @@
 """A real MCP client, from the Python SDK, that prints what it saw of a server as one JSON object.
 
     python_client.py [options] [--calls JSON | --calls -] -- COMMAND ARG…
+    python_client.py [options] [--calls JSON | --calls -] --url URL [--header 'NAME: VALUE']
 
 JSON is a list such as [{"name": "echo", "arguments": {"message": "hi"}}]; `-` reads it from stdin.
 The report has the same shape as that of ts_client.mjs; interop/README.md describes it.
@@ -10,6 +11,7 @@ The report has the same shape as that of ts_client.mjs; interop/README.md descri
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -26,6 +28,8 @@ import anyio
 import mcp_types as types
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 
 STDERR_TAIL = 4_000
@@ -162,18 +166,25 @@ class Session:
             seen["outcome"] = "cancelled"
         return seen | {"ms": since(start), "progress": progress}
 
+    def transport(self, errors: Any) -> Any:
+        asked = self.asked
+        if asked.url is not None:
+            return http_transport(asked.url, asked.header)
+        return stdio_client(
+            StdioServerParameters(command=asked.command[0], args=asked.command[1:], env=asked.env, cwd=asked.cwd),
+            errlog=errors,
+        )
+
     async def run(self) -> dict[str, Any]:
         asked = self.asked
         server = ServerProcess()
-        server.record_next_start()
+        if asked.url is None:
+            server.record_next_start()
         report: dict[str, Any] = {"sdk": {"name": "mcp (PyPI)", "version": importlib.metadata.version("mcp")}}
         with tempfile.TemporaryFile("w+") as errors:
-            parameters = StdioServerParameters(
-                command=asked.command[0], args=asked.command[1:], env=asked.env, cwd=asked.cwd
-            )
             start = time.monotonic()
             client = Client(
-                stdio_client(parameters, errlog=errors),
+                self.transport(errors),
                 mode=asked.mode,
                 message_handler=self.on_message,
                 elicitation_callback=self.on_elicitation if asked.elicit else None,
@@ -207,6 +218,22 @@ class Session:
                 cancel_after = call.get("cancelAfter", self.asked.cancel_after if last else None)
                 seen.append({"round": round_} | await self.call(client, call, cancel_after))
         return seen
+
+
+@contextlib.asynccontextmanager
+async def http_transport(url: str, headers: dict[str, str]) -> Any:
+    async with create_mcp_http_client(headers=headers) as http, streamable_http_client(url, http_client=http) as streams:
+        yield streams
+
+
+def http_headers(lines: list[str]) -> dict[str, str]:
+    chosen = {}
+    for line in lines:
+        name, given, value = line.partition(":")
+        if not given:
+            sys.exit(f"--header {line}: write 'NAME: VALUE'.")
+        chosen[name.strip()] = value.strip()
+    return chosen
 
 
 def environment(names: list[str]) -> dict[str, str]:
@@ -243,8 +270,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--schemas", action="store_true", help="put the whole tools into the report")
     parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="limit of each request")
     parser.add_argument("--limit", type=float, default=150, metavar="SECONDS", help="limit of the whole run")
-    parser.add_argument("command", nargs="+", metavar="COMMAND", help="the server, after --")
+    parser.add_argument("--url", help="a server over streamable HTTP, instead of a command")
+    parser.add_argument("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent with each request")
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server, after --")
     asked = parser.parse_args()
+    if (asked.url is None) == (not asked.command):
+        parser.error("name one server: a command after --, or --url")
+    asked.header = http_headers(asked.header)
     asked.calls, asked.env = read_calls(asked.calls), environment(asked.env)
     return asked
 

@@ -2,6 +2,7 @@
 // A real MCP client, from the TypeScript SDK, that prints what it saw of a server as one JSON object.
 //
 //     ts_client.mjs [options] [--calls JSON | --calls -] -- COMMAND ARG…
+//     ts_client.mjs [options] [--calls JSON | --calls -] --url URL [--header 'NAME: VALUE']
 //
 // The report has the same shape as that of python_client.py; interop/README.md describes it.
 // The SDK is taken from $PENTAD_NODE_MODULES, else from .tools/npm/node_modules.
@@ -22,6 +23,9 @@ const STDERR_TAIL = 4_000;
 const MAX_PAGES = 1_000;
 
 const USAGE = `ts_client.mjs [options] -- COMMAND ARG…
+ts_client.mjs [options] --url URL
+  --url URL                 a server over streamable HTTP, instead of a command
+  --header 'NAME: VALUE'    sent with each request
   --calls JSON|-            a list of {"name": …, "arguments": {…}, "cancelAfter"?: seconds}
   --mode legacy             the only mode of this SDK version: initialize
   --repeat N                how often to run the list of calls
@@ -45,6 +49,8 @@ function readArguments() {
     elicit: { type: 'string' },
     'elicit-content': { type: 'string', default: '{}' },
     env: { type: 'string', multiple: true, default: [] },
+    url: { type: 'string' },
+    header: { type: 'string', multiple: true, default: [] },
     cwd: { type: 'string' },
     'client-name': { type: 'string', default: 'pentad-interop' },
     schemas: { type: 'boolean', default: false },
@@ -63,7 +69,9 @@ function readArguments() {
     process.stdout.write(`${USAGE}\n`);
     process.exit(0);
   }
-  if (positionals.length === 0) usageError('The server command is missing; write it after --.');
+  if ((positionals.length === 0) === (values.url === undefined)) {
+    usageError('Name one server: a command after --, or --url.');
+  }
   if (values.mode !== 'legacy') {
     usageError(`--mode ${values.mode}: this version of the SDK speaks revisions up to 2025-11-25 only.`);
   }
@@ -72,7 +80,17 @@ function readArguments() {
   if (!Array.isArray(calls) || calls.some(call => typeof call?.name !== 'string')) {
     usageError('--calls: expected a JSON list of {"name": …, "arguments": {…}}.');
   }
-  return { ...values, calls, command: positionals, env: environment(values.env) };
+  return { ...values, calls, command: positionals, env: environment(values.env), header: httpHeaders(values.header) };
+}
+
+function httpHeaders(lines) {
+  const chosen = {};
+  for (const line of lines) {
+    const at = line.indexOf(':');
+    if (at < 0) usageError(`--header ${line}: write 'NAME: VALUE'.`);
+    chosen[line.slice(0, at).trim()] = line.slice(at + 1).trim();
+  }
+  return chosen;
 }
 
 /** Returns the variables to add to the few that the SDK passes on by itself. */
@@ -188,26 +206,37 @@ function countNotifications(transport) {
 /** Notes when and how the server's process ends. The SDK keeps the process to itself. */
 function watchExit(transport) {
   const child = transport._process;
+  if (child === undefined) return Promise.resolve(null);
   return new Promise(resolve => {
     child.once('exit', (code, signal) => resolve({ at: performance.now(), code, signal }));
   });
 }
 
+async function connectTo(asked) {
+  if (asked.url !== undefined) {
+    const { StreamableHTTPClientTransport } = await load('client/streamableHttp.js');
+    return new StreamableHTTPClientTransport(new URL(asked.url), { requestInit: { headers: asked.header } });
+  }
+  const { StdioClientTransport } = await load('client/stdio.js');
+  const [command, ...args] = asked.command;
+  return new StdioClientTransport({ command, args, env: asked.env, cwd: asked.cwd, stderr: 'pipe' });
+}
+
 async function observe(asked) {
   const { Client } = await load('client/index.js');
-  const { StdioClientTransport } = await load('client/stdio.js');
   const { ElicitRequestSchema, McpError } = await load('types.js');
   const version = JSON.parse(readFileSync(path.join(sdk, 'package.json'), 'utf8')).version;
   const timeout = Number(asked.timeout) * 1000;
-  const [command, ...args] = asked.command;
   const start = performance.now();
-  const transport = new StdioClientTransport({ command, args, env: asked.env, cwd: asked.cwd, stderr: 'pipe' });
+  const transport = await connectTo(asked);
   let protocol = null;
+  const tellTransport = transport.setProtocolVersion?.bind(transport);
   transport.setProtocolVersion = version => {
     protocol = version;
+    tellTransport?.(version);
   };
   let stderr = '';
-  transport.stderr.on('data', chunk => {
+  transport.stderr?.on('data', chunk => {
     stderr = (stderr + chunk).slice(-STDERR_TAIL);
   });
   const client = new Client(
@@ -238,6 +267,7 @@ async function observe(asked) {
   };
   report.calls = await runCalls(client, asked, timeout, McpError);
   const closing = performance.now();
+  await transport.terminateSession?.();
   await client.close();
   const end = await Promise.race([exited, new Promise(resolve => setTimeout(resolve, 5_000, null).unref())]);
   report.exit = {

@@ -15,7 +15,7 @@ pub mod validate;
 pub mod visibility;
 
 pub use catalog::{Catalog, Exposure};
-pub use gate::{Act, Authority, Decision, Gate, Permit, Policy, Reach, Verdict};
+pub use gate::{Act, Authority, Decision, Finding, Gate, Permit, Policy, Reach, Verdict};
 pub use listing::{Listing, SourceListing};
 pub use resolve::{Entry, Resolution, unknown_tool};
 pub use search::{Hit, SearchOptions, SearchOutcome};

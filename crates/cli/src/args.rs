@@ -73,7 +73,14 @@ pub struct Globals {
     )]
     pub color: ColorChoice,
     /// Do everything in this process instead of a keeper of this home
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        env = "PENTAD_IN_PROCESS",
+        hide_env_values = true,
+        value_parser = clap::builder::FalseyValueParser::new()
+    )]
     pub in_process: bool,
 }
 

@@ -3,66 +3,27 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use pentad_catalog::Decision;
-use pentad_keeper::{
-    Calling, Config, Finding, Home, Lookup, SecretName, SecretValue, Secrets, discover_workspace,
-};
+use pentad_keeper::attach::{Desk, Remote, Role};
+use pentad_keeper::{Calling, Config, Finding, Home, discover_workspace};
 use pentad_mcp::{FaceLimits, FaceOptions, LazyVerbs};
-use pentad_model::approval::Approval;
 use pentad_model::invocation::{ThreadChoice, Workspace};
-use pentad_model::{Id, IdEnding, Invocation, Name, Refusal, RefusalKind, Timestamp, Verb};
-use pentad_program::{Attachment, Readiness, Severity, Store, Verbs};
-use pentad_web::Attachments;
+use pentad_model::{Id, Invocation, Name, Refusal, RefusalKind, Verb};
+use pentad_program::{Readiness, Severity, Verbs};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Globals;
+use crate::keep::{self, Place};
 use crate::shell::{calling, prepared_home, thread_choice};
-use crate::wire::{self, Lifetime, Opened};
-
-/// What a tool would do.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Explanation {
-    /// For a person: the words of each command, its folder and environment names, and what the gate says.
-    pub text: String,
-    /// The same as data.
-    pub value: Value,
-}
-
-/// Knows tools without calling them.
-#[async_trait]
-pub trait Contracts: Send + Sync {
-    /// Returns the input schema of a tool by name or `source/name`, if it is known without starting anything.
-    async fn input_schema(&self, tool: &str) -> Option<Value>;
-
-    /// Says what a call would do, without doing any of it.
-    ///
-    /// # Errors
-    /// Refuses unknown tools and input that does not fit.
-    async fn explain(
-        &self,
-        invocation: &Invocation,
-        tool: &str,
-        input: Map<String, Value>,
-    ) -> Result<Explanation, Refusal>;
-}
+use crate::wire::{self, Lifetime};
 
 /// One home, opened for one caller.
 pub struct House {
     /// The home.
     pub home: Home,
-    /// Its configuration.
-    pub config: Arc<Config>,
-    /// The one way in.
-    pub verbs: Arc<dyn Verbs>,
-    /// The journal.
-    pub store: Arc<dyn Store>,
-    /// Knows tools.
-    pub contracts: Arc<dyn Contracts>,
-    /// Takes attachments.
-    pub attachments: Arc<dyn Attachments>,
+    /// The one way in, and what else commands need.
+    pub desk: Arc<dyn Desk>,
     /// Who calls.
     pub calling: Calling,
     /// The agent of new threads.
@@ -71,73 +32,79 @@ pub struct House {
     pub thread: ThreadChoice,
     /// The folder to work in.
     pub workspace: Workspace,
-    opened: Opened,
+    place: Place,
 }
 
 impl House {
-    /// Opens the home that the arguments name, for one command.
+    /// Opens the home that the arguments name, for one command: through its keeper, which is started when there is
+    /// none, or in this process with `--in-process`.
     ///
     /// # Errors
     /// Fails when the home cannot be used or its configuration is not understood.
     pub async fn open(globals: &Globals) -> anyhow::Result<Self> {
-        Self::open_for(globals, Lifetime::Once).await
+        let (home, config) = located(globals)?;
+        let place = if globals.in_process {
+            Place::here_or_attached(&home, &config, Lifetime::Once, Role::Shell).await?
+        } else {
+            let remote = keep::keeper(&home, &config, Role::Shell)?;
+            remote.attach().await?;
+            Place::There(Arc::new(remote))
+        };
+        Self::of(globals, home, &config, place)
     }
 
-    /// Opens the home for a face that stays: files are watched.
+    /// Opens the home as its keeper, or attaches to the process that is.
     ///
     /// # Errors
     /// Fails when the home cannot be used or its configuration is not understood.
     pub async fn open_long(globals: &Globals) -> anyhow::Result<Self> {
-        Self::open_for(globals, Lifetime::Long).await
+        let (home, config) = located(globals)?;
+        let place = Place::here_or_attached(&home, &config, Lifetime::Long, Role::Shell).await?;
+        Self::of(globals, home, &config, place)
     }
 
-    async fn open_for(globals: &Globals, lifetime: Lifetime) -> anyhow::Result<Self> {
-        let home = prepared_home(globals)?;
-        let config = Arc::new(Config::load(&home)?);
+    /// Looks into the home where it is: through a keeper that runs, else in this process. Starts no keeper.
+    ///
+    /// # Errors
+    /// Fails when the home cannot be used or its configuration is not understood.
+    pub async fn look_into(globals: &Globals) -> anyhow::Result<Self> {
+        let (home, config) = located(globals)?;
+        let place = Place::here_or_attached(&home, &config, Lifetime::Once, Role::Shell).await?;
+        Self::of(globals, home, &config, place)
+    }
+
+    fn of(globals: &Globals, home: Home, config: &Config, place: Place) -> anyhow::Result<Self> {
         let calling = calling();
-        let workspace = workspace(globals, &home, &config)?;
-        let thread = thread_choice(globals, &calling)?;
-        let opened = wire::open(&home, &config, lifetime).await?;
-        let store: Arc<dyn Store> = Arc::clone(&opened.journal) as _;
         Ok(Self {
-            verbs: Arc::new(opened.verbs.clone()),
-            contracts: Arc::new(opened.contracts()),
-            attachments: Arc::new(Kept {
-                store: Arc::clone(&store),
-                cap: config.limits.attachment_bytes,
-            }),
-            store,
-            calling,
+            desk: place.desk(),
             agent: globals.agent.clone(),
-            thread,
-            workspace,
+            thread: thread_choice(globals, &calling)?,
+            workspace: workspace(globals, &home, config)?,
+            calling,
             home,
-            config,
-            opened,
+            place,
         })
     }
 
-    /// Answers an approval on behalf of whoever sits here; the gate refuses everyone but a person.
-    ///
-    /// # Errors
-    /// Refuses unknown and answered approvals, and callers that are no person.
-    pub async fn answer(&self, id: &IdEnding, decision: Decision) -> Result<Approval, Refusal> {
-        self.opened
-            .verbs
-            .0
-            .gate()
-            .answer(id, decision, &self.calling.actor)
-            .await
+    /// Returns the keeper that this house is attached to; without one, the home is kept here.
+    pub const fn attached(&self) -> Option<&Arc<Remote>> {
+        match &self.place {
+            Place::There(remote) => Some(remote),
+            Place::Here(_) => None,
+        }
+    }
+
+    /// Is cancelled when a home that is kept here closes.
+    pub fn closing(&self) -> CancellationToken {
+        match &self.place {
+            Place::Here(keeping) => keeping.closing().clone(),
+            Place::There(_) => CancellationToken::new(),
+        }
     }
 
     /// Ends what was started, in order and within limits.
     pub async fn close(self) {
-        self.opened.close().await;
-    }
-
-    /// Returns what the configuration's references mean.
-    pub fn lookup(&self) -> References {
-        References(Secrets::of(&self.home))
+        self.place.close().await;
     }
 
     /// Returns an invocation by this house's caller, in its thread and folder.
@@ -156,41 +123,10 @@ impl House {
     }
 }
 
-/// Looks references of the configuration up: secrets in the home, variables in this process.
-#[derive(Debug)]
-pub struct References(Secrets);
-
-impl Lookup for References {
-    fn secret(&self, name: &SecretName) -> Option<SecretValue> {
-        self.0.get(name).ok().flatten()
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok()
-    }
-
-    fn command(&self, _command: &str) -> Result<String, String> {
-        Err("commands run through the spawner only".to_owned())
-    }
-}
-
-/// Keeps attachments in the journal's blobs.
-struct Kept {
-    store: Arc<dyn Store>,
-    cap: u64,
-}
-
-#[async_trait]
-impl Attachments for Kept {
-    async fn attach(
-        &self,
-        file: &Path,
-        name: Option<String>,
-        mime: Option<String>,
-    ) -> Result<Attachment, Refusal> {
-        let _ = mime; // the content decides, as it does everywhere else
-        pentad_space::attach_file(&*self.store, file, name.as_deref(), self.cap, Timestamp::now()).await
-    }
+fn located(globals: &Globals) -> anyhow::Result<(Home, Config)> {
+    let home = prepared_home(globals)?;
+    let config = Config::load(&home)?;
+    Ok((home, config))
 }
 
 /// Finds the folder to work in, and whether a person trusted the project around it.
@@ -238,11 +174,12 @@ pub async fn serve_mcp(globals: &Globals, client: Option<Name>) -> anyhow::Resul
         client,
         on_behalf_of: None,
         view_bytes: None,
+        state_key: Some(wire::state_key(&home)),
         limits: FaceLimits::default(),
         shutdown: shutdown.clone(),
     };
-    let opened: Arc<OnceCell<Opened>> = Arc::default();
-    let verbs = lazy_verbs(&home, &opened);
+    let place: Arc<OnceCell<Place>> = Arc::default();
+    let verbs = lazy_verbs(&home, &place, globals.in_process);
     let owner = tokio::spawn(async move {
         tokio::select! {
             () = end_on_signal(shutdown.clone()) => {}
@@ -251,28 +188,34 @@ pub async fn serve_mcp(globals: &Globals, client: Option<Name>) -> anyhow::Resul
     });
     pentad_mcp::serve(verbs, options, tokio::io::stdin(), tokio::io::stdout()).await;
     owner.abort();
-    if let Some(opened) = Arc::into_inner(opened).and_then(OnceCell::into_inner) {
-        opened.close().await;
+    if let Some(place) = Arc::into_inner(place).and_then(OnceCell::into_inner) {
+        place.close().await;
     }
     Ok(())
 }
 
-fn lazy_verbs(home: &Home, opened: &Arc<OnceCell<Opened>>) -> LazyVerbs {
-    let (home, opened) = (home.clone(), Arc::downgrade(opened));
+fn lazy_verbs(home: &Home, place: &Arc<OnceCell<Place>>, in_process: bool) -> LazyVerbs {
+    let (home, place) = (home.clone(), Arc::downgrade(place));
     LazyVerbs::opened_by(move || {
-        let (home, opened) = (home.clone(), opened.clone());
+        let (home, place) = (home.clone(), place.clone());
         Box::pin(async move {
             let gone = || Refusal::new(RefusalKind::Unavailable, "pentad", "This face is ending.");
-            let cell = opened.upgrade().ok_or_else(gone)?;
+            let cell = place.upgrade().ok_or_else(gone)?;
             let open = || async {
                 let config = Config::load(&home)?;
-                wire::open(&home, &config, Lifetime::Long).await
+                if in_process {
+                    return Place::here_or_attached(&home, &config, Lifetime::Long, Role::Client).await;
+                }
+                let keeper = keep::keeper(&home, &config, Role::Client)?;
+                keeper.attach().await?;
+                anyhow::Ok(Place::There(Arc::new(keeper)))
             };
-            let house = cell
+            let place = cell
                 .get_or_try_init(open)
                 .await
                 .map_err(|error| unusable(&home, &error))?;
-            Ok(Arc::new(house.verbs.clone()) as Arc<dyn Verbs>)
+            let verbs: Arc<dyn Verbs> = place.desk();
+            Ok(verbs)
         })
     })
 }
@@ -310,14 +253,21 @@ pub async fn further_findings(globals: &Globals) -> Vec<Finding> {
         message,
         next,
     };
-    let house = match House::open(globals).await {
+    let house = match House::look_into(globals).await {
         Ok(house) => house,
         Err(error) => {
             return vec![finding(Severity::Error, "home", format!("{error:#}"), None)];
         }
     };
+    let statuses = match house.desk.statuses().await {
+        Ok(statuses) => statuses,
+        Err(refusal) => {
+            house.close().await;
+            return vec![finding(Severity::Error, "keeper", refusal.to_text(), None)];
+        }
+    };
     let mut found = Vec::new();
-    for status in house.opened.catalog.statuses() {
+    for status in statuses {
         if let Readiness::Disabled { error } | Readiness::BackingOff { error, .. } = &status.readiness {
             let next = format!("repair it in config.toml, or pentad disconnect {}", status.source);
             found.push(finding(

@@ -103,7 +103,7 @@ pub async fn ask_in(house: &House, terminal: &Terminal, ask: Ask) -> ExitCode {
     });
     let interrupt = CancellationToken::new();
     let watch = tokio::spawn(interrupt_on_signal(interrupt.clone(), *terminal));
-    let outcome = attend(house.verbs.as_ref(), invocation, terminal, &interrupt).await;
+    let outcome = attend(&*house.desk, invocation, terminal, &interrupt).await;
     watch.abort();
     let mut rendered = render(&outcome, terminal, ask.ending);
     if interrupt.is_cancelled() && rendered.code != 0 {

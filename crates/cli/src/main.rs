@@ -7,6 +7,7 @@ mod failure;
 mod house;
 mod input_arg;
 mod invoke;
+mod keep;
 mod logging;
 mod parent;
 mod render;

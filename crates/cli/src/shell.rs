@@ -2,8 +2,7 @@
 
 use std::io::IsTerminal;
 
-use pentad_keeper::{Calling, Home, ancestors, caller_of, is_person_at_terminal};
-use pentad_model::Name;
+use pentad_keeper::{Calling, Home, ancestors, caller_of, is_person_at_terminal, shell_thread};
 use pentad_model::invocation::ThreadChoice;
 
 use crate::args::Globals;
@@ -76,6 +75,8 @@ pub fn thread_choice(globals: &Globals, calling: &Calling) -> anyhow::Result<Thr
             .map_err(|error| usage(format!("--thread: {error}\nNext: pentad threads lists them")))?;
         return Ok(ThreadChoice::Id(bare.to_owned()));
     }
-    let agent = globals.agent.clone().unwrap_or_else(Name::main);
-    Ok(ThreadChoice::Key(format!("shell:{}:{agent}", calling.actor)))
+    Ok(ThreadChoice::Key(shell_thread(
+        &calling.actor,
+        globals.agent.as_ref(),
+    )))
 }

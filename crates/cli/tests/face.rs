@@ -4,15 +4,13 @@
 
 mod common;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::io::Write as _;
+use std::process::Stdio;
 
-use common::{CLIENT, END, MARK, Place, SESSION, text};
+use common::up::Up;
+use common::{CLIENT, MARK, Place, SESSION, text};
 use pentad_testkit::client::RawClient;
-use pentad_testkit::process::wait_at_most;
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn tools_list(face: &mut RawClient) -> String {
     face.request("tools/list", &json!({})).unwrap()["result"]["tools"].to_string()
@@ -205,6 +203,7 @@ fn m06_a_home_that_cannot_be_used_answers_at_once_and_says_why_when_asked() {
     let mut face = newer.face();
     read(&mut face, "~/self");
     face.close().unwrap();
+    newer.stop();
     let database = newer.path("home/state/pentad.db");
     let script = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('pragma user_version=9999'); c.close()";
     assert!(
@@ -225,82 +224,6 @@ fn m06_a_home_that_cannot_be_used_answers_at_once_and_says_why_when_asked() {
         before,
         "a newer database is not touched"
     );
-}
-
-/// A `pentad up` and what it printed when it was ready.
-struct Up {
-    child: Child,
-    url: String,
-    tokens: Value,
-}
-
-impl Up {
-    fn start(place: &Place) -> Self {
-        let mut child = place
-            .pentad(&["up", "--port", "0", "--json", "--client", "web"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        Self {
-            child,
-            url: ready["url"].as_str().unwrap().to_owned(),
-            tokens: ready["tokens"].clone(),
-        }
-    }
-
-    fn authority(&self) -> &str {
-        self.url.strip_prefix("http://").unwrap()
-    }
-
-    /// Sends one request and returns status line, headers and body as they came.
-    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
-        let mut stream = TcpStream::connect(self.authority()).unwrap();
-        let host = if headers.iter().any(|(name, _)| *name == "Host") {
-            ""
-        } else {
-            self.authority()
-        };
-        let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
-            body.len()
-        );
-        if !host.is_empty() {
-            request.push_str(&format!("Host: {host}\r\n"));
-        }
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        stream
-            .write_all(format!("{request}\r\n{body}").as_bytes())
-            .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-
-    fn token(&self, of: &str) -> String {
-        let tokens = self.tokens.as_object().unwrap();
-        let found = tokens.iter().find(|(kind, _)| kind.contains(of));
-        format!(
-            "Bearer {}",
-            found
-                .unwrap_or_else(|| panic!("no token of {of}: {tokens:?}"))
-                .1
-                .as_str()
-                .unwrap()
-        )
-    }
-
-    fn end(mut self) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        kill_process(pid, Signal::TERM).unwrap();
-        assert!(wait_at_most(&mut self.child, END).unwrap().success());
-    }
 }
 
 #[test]
@@ -354,16 +277,28 @@ fn the_same_verbs_over_http() {
             .starts_with("HTTP/1.1 403")
     );
     assert!(
-        up.ask("POST", "/mcp", &[json_type, ("Authorization", &person)], "{}")
-            .contains("pentad mcp")
+        up.ask("POST", "/mcp", &[json_type], "{}")
+            .starts_with("HTTP/1.1 401")
     );
 
-    let second = place.pentad(&["up", "--port", "0"]).output().unwrap();
-    let why = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(
-        !second.status.success() && why.contains(&up.child.id().to_string()),
-        "{why}"
-    );
+    // Another one beside it is served by the same process, with tokens of its own, and ends alone.
+    let second = Up::start(&place);
+    let other = second.token("person");
+    for (server, token, status) in [(&second, &other, 200), (&up, &person, 200), (&up, &other, 401)] {
+        let said = server.ask(
+            "POST",
+            "/api/v1/invoke",
+            &[json_type, ("Authorization", token)],
+            &body,
+        );
+        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{said}");
+    }
+    let place_taken = up.authority().rsplit(':').next().unwrap().to_owned();
+    let refused = place.pentad(&["up", "--port", &place_taken]).output().unwrap();
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("in use"), "{why}");
+    second.end();
+    assert!(up.ask("GET", "/healthz", &[], "").starts_with("HTTP/1.1 200"));
     let events = place.pentad(&["log", "--json", "-n", "100"]).output().unwrap();
     assert!(String::from_utf8_lossy(&events.stdout).contains("client:web"));
     up.end();

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::common::sdk::{Installed, SDKS, Sdk, call, read, succeeded};
+use crate::common::sdk::{Installed, SDKS, Sdk, call, read, succeeded, texts};
 use crate::common::{CLIENT, Place, text};
 
 const VERBS: [&str; 5] = ["read", "write", "call", "delegate", "plan"];
@@ -358,8 +358,14 @@ fn n09_every_sdk_sees_the_same_five_tools_with_no_server_and_with_fifty() {
     for n in 0..50 {
         full.fixture_server(&format!("server-{n}"), &["--many", "100"], "");
     }
-    let mut seen = BTreeSet::new();
+    // Clients without a session see the arguments that travel as headers marked, the others do not.
+    let (mut with_session, mut without) = (BTreeSet::new(), BTreeSet::new());
     for sdk in SDKS {
+        let seen = if sdk == Sdk::Stateless {
+            &mut without
+        } else {
+            &mut with_session
+        };
         for place in [&empty, &full] {
             let report = installed.through_pentad(sdk, place, &json!([]), &["--schemas"]);
             let tools = &report["tools"];
@@ -372,9 +378,78 @@ fn n09_every_sdk_sees_the_same_five_tools_with_no_server_and_with_fifty() {
             seen.insert((tools["bytes"].as_u64(), tools["tools"].to_string()));
         }
     }
-    assert_eq!(seen.len(), 1, "{seen:#?}");
+    assert_eq!(with_session.len(), 1, "{with_session:#?}");
+    assert_eq!(without.len(), 1, "{without:#?}");
+    assert_ne!(with_session, without);
     assert!(
         (0..50).all(|n| full.witness(&format!("server-{n}")).is_empty()),
         "a server was started"
     );
+}
+
+/// The person at an SDK's client answers what Pentad asks; the client repeats nothing by itself.
+fn a_person_answers_at(sdk: Sdk) {
+    let Some(installed) = Installed::find() else {
+        return;
+    };
+    let place = Place::new();
+    place.recipe("greet", "echo hello {name}", &["name"]);
+    let greet = call("greet", &json!({"name": "Ada"}));
+    let twice = json!([greet, greet]);
+
+    let unasked = installed.through_pentad(sdk, &place, &twice, &[]);
+    let refused = texts(&unasked["calls"][1]);
+    assert!(
+        refused.contains("waits for a person's approval"),
+        "{sdk:?}: {refused}"
+    );
+
+    let yes = ["--elicit", "accept", "--elicit-content", r#"{"decision":"once"}"#];
+    let thrice = json!([greet, greet, greet]);
+    let asked = installed.through_pentad(sdk, &place, &thrice, &yes);
+    let calls = asked["calls"].as_array().unwrap();
+    assert!(
+        succeeded(&calls[0]).starts_with("Not called yet"),
+        "{sdk:?}: {}",
+        calls[0]
+    );
+    for seen in &calls[1..] {
+        assert!(succeeded(seen).contains("hello Ada"), "{sdk:?}: {seen}");
+    }
+    let questions = asked["elicitations"].as_array().unwrap();
+    assert_eq!(questions.len(), 2, "{sdk:?}: once is once: {questions:#?}");
+    let shown = questions[0]["message"].as_str().unwrap();
+    assert!(
+        shown.contains("> call recipes/greet") && shown.contains(r#"> {"name":"Ada"}"#),
+        "{sdk:?}: {shown}"
+    );
+    let offered = &questions[0]["requestedSchema"]["properties"]["decision"]["enum"];
+    assert_eq!(*offered, json!(["once", "run", "always", "deny"]), "{sdk:?}");
+
+    let denied = installed.through_pentad(sdk, &place, &thrice, &["--elicit", "decline"]);
+    for seen in &denied["calls"].as_array().unwrap()[1..] {
+        assert_eq!(seen["isError"], json!(true), "{sdk:?}");
+        assert!(texts(seen).contains("A person denied"), "{sdk:?}: {seen}");
+    }
+    assert_eq!(
+        denied["elicitations"].as_array().unwrap().len(),
+        1,
+        "a no is not asked again"
+    );
+    place.assert_nobody_is_left("the client left");
+}
+
+#[test]
+fn a_person_answers_at_the_python_sdk() {
+    a_person_answers_at(Sdk::Python);
+}
+
+#[test]
+fn a_person_answers_at_the_python_sdk_without_a_session() {
+    a_person_answers_at(Sdk::Stateless);
+}
+
+#[test]
+fn a_person_answers_at_the_typescript_sdk() {
+    a_person_answers_at(Sdk::TypeScript);
 }

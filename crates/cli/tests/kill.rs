@@ -85,7 +85,7 @@ const TOOLS: [&str; 5] = [
 
 impl Trial {
     fn begin(seed: u64) -> Self {
-        let place = Place::new();
+        let place = Place::in_process();
         place.grant(CLIENT, &["call:recipes", "call:fixture"]);
         place.fixture_server("fixture", &[], "");
         place.litter();

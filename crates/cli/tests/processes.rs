@@ -20,7 +20,7 @@ const MANY: usize = 3_000;
 const AT_ONCE: usize = 10;
 
 fn place_with_server(more: &str) -> Place {
-    let place = Place::new();
+    let place = Place::in_process();
     place.fixture_server("fixture", &[], more);
     place.grant(CLIENT, &["call:recipes", "call:fixture"]);
     place.litter();
@@ -193,7 +193,7 @@ fn p06_a_command_that_is_hung_up_on_ends_what_it_runs() {
 
 #[test]
 fn p09_a_server_that_ignores_every_request_to_end_is_ended() {
-    let place = Place::new();
+    let place = Place::in_process();
     place.fixture_server("fixture", &["--ignore-eof", "--ignore-term"], "");
     place.grant(CLIENT, &["call:fixture"]);
     let mut face = place.face();

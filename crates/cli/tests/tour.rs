@@ -92,6 +92,17 @@ fn shim(dir: &Path) -> PathBuf {
     bin
 }
 
+/// Ends the keeper that the tour's first command starts.
+struct Keeper(PathBuf);
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        let mut stop = Command::new(env!("CARGO_BIN_EXE_pentad"));
+        let stopped = stop.arg("--home").arg(&self.0).arg("stop").output();
+        assert!(stopped.is_ok_and(|output| output.status.success()) || std::thread::panicking());
+    }
+}
+
 #[test]
 fn the_tour_of_the_readme_does_what_it_says() {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
@@ -106,6 +117,7 @@ fn the_tour_of_the_readme_does_what_it_says() {
         binary.display(),
         std::env::var("PATH").unwrap()
     );
+    let _keeper = Keeper(home.join(".pentad"));
     let mut last = 0;
     let steps = steps(&readme);
     assert!(steps.len() > 20, "the tour has only {} commands", steps.len());

@@ -77,7 +77,7 @@ impl Engine {
             destructive: false,
             input_hash: hash.clone(),
             closure_hash: hash,
-            question: question(verb, &target, content),
+            question: self.parts.redactor.text(question(verb, &target, content)),
         };
         match access {
             // Nothing will change, so nobody is asked; what is denied outright stays denied.
@@ -87,7 +87,7 @@ impl Engine {
                 }
             }
             Access::Read(_) | Access::Write(_) => {
-                self.parts.gate.judge(&act, &context.authority).await?;
+                self.judge(context, &act).await?;
             }
         }
         Ok(scene(context, verb, path))
@@ -103,16 +103,21 @@ impl Engine {
         tokio::pin!(work);
         let refusal = tokio::select! {
             result = &mut work => return result,
-            () = cancel.cancelled() => Refusal::new(RefusalKind::Conflict, "canceled", "This was canceled."),
-            () = tokio::time::sleep(context.time_left) => {
+            () = cancel.cancelled() => canceled(),
+            () = tokio::time::sleep_until(context.until) => {
                 cancel.cancel();
-                let seconds = context.time_left.as_secs_f64();
+                let seconds = context.limit.as_secs_f64();
                 Refusal::new(RefusalKind::Timeout, "deadline", format!("The limit of {seconds} s was reached."))
                     .next_step("limits.call_seconds in config.toml raises it")
             }
         };
         tokio::time::timeout(NOTICE, work).await.unwrap_or(Err(refusal))
     }
+}
+
+/// Returns the refusal of an act whose call was canceled before it happened.
+pub(crate) fn canceled() -> Refusal {
+    Refusal::new(RefusalKind::Conflict, "canceled", "This was canceled.")
 }
 
 fn file_roots(grants: &GrantSet, verb: GrantVerb) -> Vec<PathBuf> {

@@ -16,6 +16,7 @@ use pentad_model::{
     Verb,
 };
 use pentad_program::{Attendance, RunChange, StoreError};
+use tokio::time::Instant;
 
 use crate::{Engine, verbs, view};
 
@@ -37,8 +38,10 @@ pub(crate) struct Context {
     pub attendance: Attendance,
     /// When it began.
     pub now: Timestamp,
-    /// How long acts may take from here.
-    pub time_left: Duration,
+    /// How long everything may take together, what a person is waited for included.
+    pub limit: Duration,
+    /// When that time is over.
+    pub until: Instant,
     /// How the run of this invocation ended; written in one transaction with its answer.
     pub settlement: Settlement,
 }
@@ -52,12 +55,18 @@ impl Context {
         &self.thread.agent
     }
 
+    /// Returns how long acts may still take.
+    pub fn time_left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
     /// Returns the same context with less time.
     pub fn limited(&self, limit: Duration) -> Self {
         let mut limited = self.detached();
         limited.attendance = self.attendance.clone();
         limited.settlement = Arc::clone(&self.settlement);
-        limited.time_left = self.time_left.min(limit);
+        limited.limit = self.limit.min(limit);
+        limited.until = self.until.min(Instant::now() + limit);
         limited
     }
 
@@ -75,7 +84,8 @@ impl Context {
                 ..Attendance::default()
             },
             now: self.now,
-            time_left: self.time_left,
+            limit: self.limit,
+            until: self.until,
             settlement: Settlement::default(),
         }
     }
@@ -172,10 +182,10 @@ impl Engine {
         let now = Timestamp::now();
         let thread = self.resolve_thread(invocation, request, now).await?;
         let settings = match &invocation.caller.actor {
-            Actor::Client(name) => self.parts.clients.get(name),
+            Actor::Client(name) => self.client(name),
             _ => None,
         };
-        let standing = settings.map(|s| s.grants.clone()).unwrap_or_default();
+        let standing = settings.map(|s| s.grants).unwrap_or_default();
         let mut authority = Authority {
             standing,
             ..Authority::everything()
@@ -186,7 +196,7 @@ impl Engine {
         }
         let cancel = attendance.cancel.child_token();
         let stopping = self.stopping.clone();
-        let time_left = invocation.deadline.map_or(self.parts.limits.call, |deadline| {
+        let limit = invocation.deadline.map_or(self.parts.limits.call, |deadline| {
             Duration::from_millis(u64::try_from(deadline.0 - now.0).unwrap_or(0)).min(self.parts.limits.call)
         });
         let linked = cancel.clone();
@@ -205,7 +215,8 @@ impl Engine {
             workspace: invocation.workspace.clone(),
             attendance: Attendance { cancel, ..attendance },
             now,
-            time_left,
+            limit,
+            until: Instant::now() + limit,
             settlement: Settlement::default(),
         })
     }

@@ -6,6 +6,7 @@
 mod acts;
 mod builtin;
 mod invoke;
+mod judge;
 mod record;
 mod redact;
 mod threads;
@@ -15,7 +16,7 @@ mod view;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -99,21 +100,26 @@ pub struct Engine {
     parts: EngineParts,
     tasks: TaskTracker,
     slots: Arc<Semaphore>,
+    clients: RwLock<BTreeMap<Name, ClientSettings>>,
     /// Threads that adapters found by their key; what is kept of them never changes.
     known_threads: Mutex<HashMap<String, Thread>>,
+    /// Questions that are before people.
+    asking: judge::Asking,
     stopping: CancellationToken,
 }
 
 impl Engine {
     /// Returns an engine; it starts nothing by itself.
     #[must_use]
-    pub fn new(parts: EngineParts) -> Arc<Self> {
+    pub fn new(mut parts: EngineParts) -> Arc<Self> {
         let slots = Arc::new(Semaphore::new(parts.limits.detached));
         Arc::new(Self {
+            clients: RwLock::new(std::mem::take(&mut parts.clients)),
             parts,
             tasks: TaskTracker::new(),
             slots,
             known_threads: Mutex::default(),
+            asking: judge::Asking::default(),
             stopping: CancellationToken::new(),
         })
     }
@@ -123,6 +129,29 @@ impl Engine {
         self.stopping.cancel();
         self.tasks.close();
         tokio::time::timeout(limit, self.tasks.wait()).await.is_ok()
+    }
+
+    /// Returns how many detached runs are in progress.
+    #[must_use]
+    pub fn detached_runs(&self) -> usize {
+        self.parts
+            .limits
+            .detached
+            .saturating_sub(self.slots.available_permits())
+    }
+
+    /// Takes what is configured for clients by now.
+    pub fn configure_clients(&self, clients: BTreeMap<Name, ClientSettings>) {
+        *self.clients.write().unwrap_or_else(PoisonError::into_inner) = clients;
+    }
+
+    /// Returns what is configured for a client.
+    pub(crate) fn client(&self, name: &Name) -> Option<ClientSettings> {
+        self.clients
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned()
     }
 
     /// Returns the catalog, for listings that need no journal entry.

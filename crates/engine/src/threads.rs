@@ -87,7 +87,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Thread, Refusal> {
         let configured = match &invocation.caller.actor {
-            Actor::Client(name) => self.parts.clients.get(name).and_then(|s| s.agent.clone()),
+            Actor::Client(name) => self.client(name).and_then(|s| s.agent),
             Actor::Agent(name) => Some(name.clone()),
             _ => None,
         };

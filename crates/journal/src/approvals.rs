@@ -2,7 +2,7 @@
 
 use pentad_model::approval::{Approval, ApprovalState, Scope as Reach, Subject};
 use pentad_model::event::NewEvent;
-use pentad_model::{Actor, ApprovalId, EventBody, IdEnding, RunId, ThreadId, Timestamp};
+use pentad_model::{ApprovalId, Caller, EventBody, IdEnding, RunId, ThreadId, Timestamp};
 use pentad_program::{ApprovalFilter, StoreError};
 use rusqlite::{Connection, Row, ToSql, named_params, params};
 
@@ -140,7 +140,7 @@ pub(crate) fn answer(
     scope: &mut Scope<'_>,
     id: ApprovalId,
     state: ApprovalState,
-    by: &Actor,
+    by: &Caller,
     at: Timestamp,
 ) -> Result<Approval, Fault> {
     let found = get(scope.connection, id)?;
@@ -174,12 +174,12 @@ pub(crate) fn answer(
             id.0.as_bytes(),
             state.word(),
             scope_word(state),
-            by.to_string(),
+            by.actor.to_string(),
             at.0
         ])?;
     let answered = Approval {
         state,
-        answered_by: Some(by.clone()),
+        answered_by: Some(by.actor.clone()),
         answered_at: Some(at),
         ..found
     };
@@ -187,11 +187,11 @@ pub(crate) fn answer(
     Ok(answered)
 }
 
-fn note(scope: &mut Scope<'_>, approval: &Approval, by: &Actor, at: Timestamp) -> Result<(), Fault> {
+fn note(scope: &mut Scope<'_>, approval: &Approval, by: &Caller, at: Timestamp) -> Result<(), Fault> {
     let event = NewEvent {
         thread: approval.thread,
         at,
-        caller: by.clone().into(),
+        caller: by.clone(),
         call: None,
         run: approval.run,
         body: EventBody::Approval {
@@ -251,7 +251,7 @@ pub(crate) fn spend(
             .prepare_cached("UPDATE approval SET state = 'used' WHERE id = ?1")?
             .execute([approval.id.0.as_bytes()])?;
         approval.state = ApprovalState::Used;
-        note(scope, &approval, &subject.actor, at)?;
+        note(scope, &approval, &subject.actor.clone().into(), at)?;
     }
     Ok(Some(approval))
 }

@@ -10,7 +10,7 @@ use pentad_model::event::{Event, NewEvent};
 use pentad_model::plan::Plan;
 use pentad_model::run::Run;
 use pentad_model::thread::Thread;
-use pentad_model::{Actor, ApprovalId, IdEnding, Name, RunId, ThreadId, Timestamp};
+use pentad_model::{ApprovalId, Caller, IdEnding, Name, RunId, ThreadId, Timestamp};
 use pentad_program::{
     ActivityFilter, ApprovalFilter, Attachment, BlobRef, Durability, EventPage, EventRange, NewRun,
     NewThread, RunChange, RunFilter, Store, StoreError, ThreadFilter, ThreadHit,
@@ -192,7 +192,7 @@ impl Store for Journal {
         &self,
         id: ApprovalId,
         state: ApprovalState,
-        by: Actor,
+        by: Caller,
         at: Timestamp,
     ) -> Result<Approval, StoreError> {
         self.write(Durability::Power, move |scope| {

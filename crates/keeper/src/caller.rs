@@ -186,6 +186,13 @@ fn client_of_variable(name: &str, value: &str) -> Option<&'static str> {
         .map(|(_, client, _)| *client)
 }
 
+/// Returns the key of the thread in which the commands of a shell work: one for each caller and agent.
+#[must_use]
+pub fn shell_thread(actor: &Actor, agent: Option<&Name>) -> String {
+    let main = Name::main();
+    format!("shell:{actor}:{}", agent.unwrap_or(&main))
+}
+
 /// Tells whether a person sits at the terminal: only then may something be approved, trusted or revealed.
 #[must_use]
 pub const fn is_person_at_terminal(calling: &Calling, stdin_is_terminal: bool) -> bool {
@@ -195,10 +202,11 @@ pub const fn is_person_at_terminal(calling: &Calling, stdin_is_terminal: bool) -
 /// Returns the processes above this one, nearest first. Empty where the system does not tell (only Linux does).
 #[must_use]
 pub fn ancestors() -> Vec<Ancestor> {
-    ancestors_in(Path::new("/proc"), std::process::id())
+    ancestors_of(Path::new("/proc"), std::process::id())
 }
 
-fn ancestors_in(proc: &Path, start: u32) -> Vec<Ancestor> {
+/// Returns the processes above `start`, nearest first, as `proc` shows them.
+pub(crate) fn ancestors_of(proc: &Path, start: u32) -> Vec<Ancestor> {
     const MOST: usize = 64;
     let mut found = Vec::new();
     let mut pid = parent_of(proc, start);
@@ -209,6 +217,17 @@ fn ancestors_in(proc: &Path, start: u32) -> Vec<Ancestor> {
         pid = parent_of(proc, current);
     }
     found
+}
+
+/// Returns the environment that a process was started with; `None` where the system does not tell.
+pub(crate) fn environment_of(proc: &Path, pid: u32) -> Option<Vec<(String, String)>> {
+    let bytes = std::fs::read(proc.join(pid.to_string()).join("environ")).ok()?;
+    let entries = bytes.split(|byte| *byte == 0).filter_map(|entry| {
+        let entry = String::from_utf8_lossy(entry);
+        let (name, value) = entry.split_once('=')?;
+        Some((name.to_owned(), value.to_owned()))
+    });
+    Some(entries.collect())
 }
 
 /// Reads the parent from `stat`, whose second field may hold spaces and parentheses.
@@ -355,7 +374,7 @@ mod tests {
             std::fs::write(place.join("cmdline"), b"node\0--flag\0/x/claude-code/cli.js\0").unwrap();
             std::os::unix::fs::symlink(format!("/bin/{comm}"), place.join("exe")).unwrap();
         }
-        let found = ancestors_in(dir.path(), 50);
+        let found = ancestors_of(dir.path(), 50);
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].comm, "a) S 9 (b");
         assert_eq!(found[1].client(), Some("claude-code"));

@@ -158,6 +158,18 @@ impl Home {
         self.0.join("workspaces").join(agent.as_str())
     }
 
+    /// Returns the file of secrets.
+    #[must_use]
+    pub fn secrets_file(&self) -> PathBuf {
+        self.keys().join("secrets.toml")
+    }
+
+    /// Returns the file that takes what a detached keeper logs.
+    #[must_use]
+    pub fn keeper_log(&self) -> PathBuf {
+        self.state().join("keeper.log")
+    }
+
     /// Returns the keeper's socket: in the state folder, or below `runtime_dir` when that path is too long for one.
     #[must_use]
     pub fn socket(&self, runtime_dir: Option<&Path>) -> PathBuf {

@@ -3,6 +3,7 @@
 //! Everything that a person authors lives here as plain files. They are read strictly, edited with their comments
 //! kept, and replaced atomically under a lock; a file that cannot be read is kept and reported, never replaced.
 
+pub mod attach;
 pub mod caller;
 pub mod clients;
 pub mod config;
@@ -15,7 +16,7 @@ pub mod secrets;
 pub mod template;
 pub mod workspace;
 
-pub use caller::{Ancestor, Calling, ancestors, caller_of, is_person_at_terminal};
+pub use caller::{Ancestor, Calling, ancestors, caller_of, is_person_at_terminal, shell_thread};
 pub use clients::known_client_configs;
 pub use config::{Config, ConfigError};
 pub use doctor::{Finding, examine};

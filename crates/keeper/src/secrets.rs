@@ -123,7 +123,7 @@ impl Secrets {
     #[must_use]
     pub fn of(home: &Home) -> Self {
         Self {
-            path: home.keys().join("secrets.toml"),
+            path: home.secrets_file(),
             lock: home.keys().join("secrets.lock"),
         }
     }

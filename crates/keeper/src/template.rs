@@ -148,6 +148,14 @@ impl Template {
         })
     }
 
+    /// Returns the names of the variables it refers to.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Env(name) => Some(name.as_str()),
+            Piece::Literal(_) | Piece::Secret(_) | Piece::Command(_) => None,
+        })
+    }
+
     /// Tells whether it refers to nothing.
     #[must_use]
     pub fn is_literal(&self) -> bool {

@@ -1,10 +1,13 @@
 //! The server face: five verbs for any MCP client, over a pair of byte streams.
 
+mod ask;
 mod call;
 mod handler;
 mod lazy;
 mod progress;
 mod reply;
+mod resources;
+mod routing;
 
 use std::time::Duration;
 
@@ -16,7 +19,8 @@ use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use self::handler::Face;
+pub use self::ask::StateKey;
+pub(crate) use self::handler::{Calls, Face};
 pub use self::lazy::LazyVerbs;
 use crate::lines::{EndOfInput, FACE_MESSAGE_BYTES, LineTransport};
 
@@ -38,6 +42,8 @@ pub struct FaceOptions {
     pub on_behalf_of: Option<Actor>,
     /// Bytes of text in one result; the engine's own default without it.
     pub view_bytes: Option<u64>,
+    /// Signs the questions that go through a client without a session; without it, such clients are not asked.
+    pub state_key: Option<StateKey>,
     /// Times and sizes.
     pub limits: FaceLimits,
     /// Ends the face from outside, as a signal does.
@@ -51,6 +57,10 @@ pub struct FaceLimits {
     pub max_message_bytes: usize,
     /// How often a call that is watched with a progress token says that it lives.
     pub heartbeat: Duration,
+    /// How long a person may take to answer while a call waits; then the approval stays open for an answer elsewhere.
+    pub ask: Duration,
+    /// How long an answer may take that comes with a repeated call.
+    pub answer: Duration,
     /// How long calls in flight may go on once the client has closed its end.
     pub after_eof: Duration,
     /// How long cancelled calls may take to end.
@@ -62,6 +72,8 @@ impl Default for FaceLimits {
         Self {
             max_message_bytes: FACE_MESSAGE_BYTES,
             heartbeat: Duration::from_secs(5),
+            ask: Duration::from_secs(120),
+            answer: Duration::from_secs(900),
             after_eof: Duration::from_secs(2),
             shutdown: Duration::from_secs(10),
         }
@@ -96,8 +108,8 @@ pub async fn serve(
     let face = Face::new(verbs, options);
     let calls = face.calls().clone();
     let loop_end = CancellationToken::new();
-    let serving = run_loop(face, transport, loop_end.clone());
-    tokio::pin!(serving);
+    // Boxed: the loop holds everything that a request may need, and whoever serves holds the loop.
+    let mut serving = Box::pin(run_loop(face, transport, loop_end.clone()));
 
     let closed = tokio::select! {
         () = &mut serving => true,

@@ -1,13 +1,15 @@
 //! The Model Context Protocol in both directions; the only crate that knows rmcp.
 //!
-//! [`serve`] offers the five verbs to any MCP client over a pair of byte streams. [`ConnectedServer`] makes a
-//! configured MCP server a source of tools, be it a process or a URL.
+//! [`serve`] offers the five verbs to any MCP client over a pair of byte streams, [`HttpFace`] over streamable HTTP.
+//! [`ConnectedServer`] makes a configured MCP server a source of tools, be it a process or a URL.
 
 mod face;
+mod http;
 mod lines;
 mod server;
 
-pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, serve};
+pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, StateKey, serve};
+pub use http::{HttpBody, HttpCaller, HttpFace, HttpLimits, HttpService};
 pub use lines::{FACE_MESSAGE_BYTES, LineReport, SERVER_MESSAGE_BYTES};
 pub use server::{
     CommandLine, ConnectedServer, DEPTH_VARIABLE, ElicitationAnswer, ElicitationForm, Elicitor, Endpoint,

@@ -31,6 +31,7 @@ pub use self::execution::EXECUTION_KEY;
 pub use self::meter::{LineMeter, LineReport};
 use self::reader::{BoundedLines, LineRead, OversizedLine};
 use self::salvage::{Salvage, salvage};
+pub use self::surrogates::repair;
 
 /// Default cap on one message that a client sends to our face.
 pub const FACE_MESSAGE_BYTES: usize = 64 << 20;
@@ -336,7 +337,7 @@ impl Shared {
     }
 
     fn read<Rx: DeserializeOwned>(line: &[u8]) -> Result<Rx, serde_json::Error> {
-        serde_json::from_slice(line).or_else(|error| match surrogates::repair(line) {
+        serde_json::from_slice(line).or_else(|error| match repair(line) {
             Some(repaired) => serde_json::from_slice(&repaired).map_err(|_| error),
             None => Err(error),
         })

@@ -72,6 +72,12 @@ pub enum Answer {
 pub trait Asker: Send + Sync + fmt::Debug {
     /// Asks; bounded by the asker's own limit and by the call's cancellation.
     async fn ask(&self, approval: &Approval) -> Answer;
+
+    /// Tells whether silence is an answer for the other calls that wait for this approval: whoever can really ask says
+    /// yes, and the person is asked once. One that only carries the question back to its own caller says no.
+    fn reaches_a_person(&self) -> bool {
+        true
+    }
 }
 
 /// The variables that a face sent for the commands of its calls. They live in memory and never reach the journal.

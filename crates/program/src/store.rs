@@ -8,7 +8,7 @@ use pentad_model::grant::GrantSet;
 use pentad_model::plan::Plan;
 use pentad_model::run::{Run, RunError, RunStatus, Stored};
 use pentad_model::thread::Thread;
-use pentad_model::{Actor, ApprovalId, IdEnding, Name, RunId, ThreadId, Timestamp, Verb};
+use pentad_model::{Actor, ApprovalId, Caller, IdEnding, Name, RunId, ThreadId, Timestamp, Verb};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -120,7 +120,7 @@ pub struct EventPage {
 }
 
 /// Which events over all threads.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ActivityFilter {
     /// Only of this actor.
     pub actor: Option<Actor>,
@@ -294,12 +294,12 @@ pub trait Store: Send + Sync {
 
     /// Asks for an approval, or returns the one that is open for the same subject; fsynced.
     async fn ask(&self, approval: Approval, events: Vec<NewEvent>) -> Result<Approval, StoreError>;
-    /// Answers an open approval; fsynced.
+    /// Answers an open approval, and journals the answer with who gave it and for whom; fsynced.
     async fn answer(
         &self,
         id: ApprovalId,
         state: ApprovalState,
-        by: Actor,
+        by: Caller,
         at: Timestamp,
     ) -> Result<Approval, StoreError>;
     /// Finds the grant that permits this subject, if any, and uses it up when it was given once; fsynced.

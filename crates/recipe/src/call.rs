@@ -40,6 +40,7 @@ pub(crate) async fn call(
         workspace: call.workspace.clone(),
         caller: call.caller.clone(),
         env: recipe.fields.env.clone(),
+        environment: call.attendance.environment.clone(),
         leaves_processes: recipe.fields.leaves_processes,
     };
     let opened = launchers.open(&job)?;

@@ -30,6 +30,8 @@ pub struct Job {
     pub caller: Caller,
     /// Are names of environment variables that the recipe declares.
     pub env: Vec<String>,
+    /// Are the caller's own variables, when it is another process.
+    pub environment: Option<Arc<pentad_program::Environment>>,
     /// Lets processes outlive the command.
     pub leaves_processes: bool,
 }

@@ -185,6 +185,11 @@ impl RecipeSource {
         }
     }
 
+    /// Looks at the roots now, without waiting for an event. Reads files: not for an executor's thread.
+    pub fn look_again(&self) {
+        self.shared.rescan();
+    }
+
     /// Returns everything that the last scan found.
     pub fn discovery(&self) -> Discovery {
         self.shared.current().discovery.clone()

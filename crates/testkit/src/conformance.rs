@@ -26,6 +26,8 @@ pub struct Suite {
 pub enum Selection<'a> {
     /// All that a revision requires, at that revision.
     Requirements(&'a str),
+    /// All that there are for a revision, at that revision.
+    All(&'a str),
     /// One, at a revision.
     Scenario {
         /// Its name.
@@ -165,6 +167,7 @@ impl Suite {
         command.arg(&self.script).args(words);
         match selection {
             Selection::Requirements(revision) => command.args(["--requirements", revision]),
+            Selection::All(revision) => command.args(["--suite", "all", "--spec-version", revision]),
             Selection::Scenario { name, revision } => {
                 command.args(["--scenario", name, "--spec-version", revision])
             }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pentad_mcp::HttpFace;
+use pentad_mcp::StateKey;
 use pentad_model::Name;
 use pentad_model::invocation::Workspace;
 use pentad_program::{Store, Verbs};
@@ -37,6 +39,8 @@ pub struct Face {
     pub attachments: Arc<dyn Attachments>,
     /// Who may call.
     pub access: Access,
+    /// Seals what MCP clients bring back with an answer; without one, clients of 2026-07-28 are not asked.
+    pub state_key: Option<StateKey>,
     /// Host names that requests may carry besides this machine's own.
     pub hosts: Vec<String>,
     /// Where a request works that names no workspace.
@@ -59,6 +63,8 @@ pub struct Face {
 pub(crate) struct Shared {
     pub face: Face,
     pub hosts: Hosts,
+    /// Answers below `/mcp`.
+    pub mcp: HttpFace,
     /// Ends streams; no new work.
     pub closing: CancellationToken,
     /// Cancels what still runs when the time to drain is over.

@@ -80,7 +80,8 @@ fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h st
     }
 }
 
-/// Finds who is calling, or turns the request away. Stands before every path below `/api`, reads included.
+/// Finds who is calling, or turns the request away. Stands before every path below `/api` and before `/mcp`,
+/// reads included.
 pub(crate) async fn bearer(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let found = match &shared.face.access {
         Access::InsecureLoopback => Ok(Bearer {

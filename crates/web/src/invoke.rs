@@ -102,12 +102,7 @@ async fn params(shared: &Shared, headers: &HeaderMap, body: Body) -> Result<Para
 
 fn invocation(shared: &Shared, bearer: &Bearer, params: Params) -> Result<Invocation, Rejection> {
     let thread = match params.thread {
-        Some(text) => {
-            let bare = text.strip_prefix("thread:").unwrap_or(&text);
-            bare.parse::<pentad_model::IdEnding>()
-                .map_err(|error| Rejection::bad_request("thread", format!("{error}.")))?;
-            ThreadChoice::Id(bare.to_owned())
-        }
+        Some(text) => thread_by_id(&text)?,
         None => ThreadChoice::Key(format!("http:{}:{}", bearer.actor, bearer.id)),
     };
     Ok(Invocation {
@@ -126,7 +121,16 @@ fn invocation(shared: &Shared, bearer: &Bearer, params: Params) -> Result<Invoca
     })
 }
 
-fn workspace(shared: &Shared, name: Option<&Name>) -> Result<Workspace, Rejection> {
+/// Reads a thread's id, or an ending of it.
+pub(crate) fn thread_by_id(text: &str) -> Result<ThreadChoice, Rejection> {
+    let bare = text.strip_prefix("thread:").unwrap_or(text);
+    bare.parse::<pentad_model::IdEnding>()
+        .map_err(|error| Rejection::bad_request("thread", format!("{error}.")))?;
+    Ok(ThreadChoice::Id(bare.to_owned()))
+}
+
+/// Finds a configured workspace by its name.
+pub(crate) fn workspace(shared: &Shared, name: Option<&Name>) -> Result<Workspace, Rejection> {
     let Some(name) = name else {
         return Ok(shared.face.workspace.clone());
     };

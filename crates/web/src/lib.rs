@@ -1,7 +1,7 @@
-//! The HTTP face: the one way in as JSON, the journal as a stream, attachments.
+//! The HTTP face: the one way in as JSON and as MCP, the journal as a stream, attachments.
 //!
 //! It translates and decides nothing. What it does by itself is to keep strangers out: Host and Origin are judged before
-//! anything else, and every request below `/api` needs a token that says who is calling.
+//! anything else, and every request below `/api` and `/mcp` needs a token that says who is calling.
 
 mod answer;
 mod attachments;
@@ -11,6 +11,7 @@ mod guard;
 mod hosts;
 mod invoke;
 mod log;
+mod mcp;
 mod router;
 mod serve;
 mod tokens;

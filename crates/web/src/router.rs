@@ -12,9 +12,10 @@ use serde_json::json;
 
 use crate::answer::Rejection;
 use crate::face::Shared;
-use crate::{attachments, events, guard, invoke};
+use crate::{attachments, events, guard, invoke, mcp};
 
-const PATHS: [&str; 4] = [
+const PATHS: [&str; 5] = [
+    "POST /mcp",
     "POST /api/v1/invoke",
     "GET /api/v1/events",
     "POST /api/v1/attachments",
@@ -30,10 +31,11 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard::bearer));
+    let mcp = any(mcp::mcp).layer(middleware::from_fn_with_state(Arc::clone(&shared), guard::bearer));
     Router::new()
         .nest("/api/v1", api)
         .route("/healthz", get(healthz))
-        .route("/mcp", any(mcp))
+        .route("/mcp", mcp)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         // The handlers count bytes themselves, each with its own limit.
@@ -44,13 +46,6 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 
 async fn healthz() -> impl IntoResponse {
     Json(json!({"status": "ok", "service": "pentad"}))
-}
-
-async fn mcp() -> Rejection {
-    let message = "MCP over HTTP is not served here.";
-    let refusal = Refusal::new(RefusalKind::NotAvailable, "/mcp", message)
-        .next_step("let the client start 'pentad mcp' and speak over standard input and output");
-    Rejection::new(refusal)
 }
 
 async fn not_found(uri: Uri) -> Rejection {

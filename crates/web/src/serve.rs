@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pentad_mcp::{FaceEnd, HttpFace, HttpLimits, LazyVerbs};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -80,8 +81,18 @@ pub async fn serve(listener: TcpListener, face: Face, shutdown: CancellationToke
     }
     let hard_end = CancellationToken::new();
     let drain = face.drain;
+    let limits = HttpLimits {
+        body_bytes: usize::try_from(face.body_bytes).unwrap_or(usize::MAX),
+        ..HttpLimits::default()
+    };
+    let mcp = HttpFace::new(
+        LazyVerbs::ready(Arc::clone(&face.verbs)),
+        limits,
+        face.state_key.clone(),
+    );
     let shared = Arc::new(Shared {
         hosts: Hosts::new(local, &face.hosts),
+        mcp: mcp.clone(),
         face,
         closing: shutdown.clone(),
         hard_end: hard_end.clone(),
@@ -91,19 +102,34 @@ pub async fn serve(listener: TcpListener, face: Face, shutdown: CancellationToke
         .with_graceful_shutdown(shutdown.clone().cancelled_owned())
         .into_future();
     tokio::pin!(server);
-    tokio::select! {
-        ended = &mut server => return ended.map_err(ServeError::from),
-        () = shutdown.cancelled() => {}
-    }
-    if let Ok(ended) = tokio::time::timeout(drain, &mut server).await {
+    let drained = tokio::select! {
+        ended = &mut server => Ok(ended),
+        () = shutdown.cancelled() => {
+            mcp.closing();
+            tokio::time::timeout(drain, &mut server).await
+        }
+    };
+    if let Ok(ended) = drained {
+        // A session's call goes on without a connection.
+        end_calls(&mcp).await;
+        mcp.end();
         return ended.map_err(ServeError::from);
     }
     hard_end.cancel();
-    match tokio::time::timeout(LAST_WORDS, &mut server).await {
+    let (ended, ()) = tokio::join!(tokio::time::timeout(LAST_WORDS, &mut server), end_calls(&mcp));
+    mcp.end();
+    match ended {
         Ok(ended) => ended.map_err(ServeError::from),
         Err(_) => {
             tracing::warn!(%local, "connections were still open at the end");
             Ok(())
         }
+    }
+}
+
+async fn end_calls(mcp: &HttpFace) {
+    match mcp.end_calls().await {
+        FaceEnd::Clean => {}
+        FaceEnd::Abandoned => tracing::warn!("a cancelled call did not end in time"),
     }
 }

@@ -1,8 +1,8 @@
-//! A person's answers.
+//! A person's answers: given to us, or brought by the client that a person sits at.
 
 use pentad_model::approval::{Approval, ApprovalState, Scope};
 use pentad_model::text::{excerpt, visible};
-use pentad_model::{Actor, IdEnding, Refusal, RefusalKind};
+use pentad_model::{Actor, Caller, IdEnding, Refusal, RefusalKind};
 use pentad_program::{ApprovalFilter, StoreError};
 
 use super::Gate;
@@ -50,7 +50,46 @@ impl Gate {
             Decision::Grant(scope) => ApprovalState::Granted(scope),
         };
         self.store
-            .answer(approval.id, state, by.clone(), (self.now)())
+            .answer(approval.id, state, by.clone().into(), (self.now)())
+            .await
+            .map_err(|error| refusal(&address, &error))
+    }
+
+    /// Records what the person behind a client answered when the client put the gate's question to them.
+    ///
+    /// The answer counts for the client's own question only, and is recorded as the client's word on that person's
+    /// behalf. A scope that is wider than the approval allows is cut to what it allows: the person was not offered
+    /// more, so what they meant is yes.
+    ///
+    /// # Errors
+    /// Refuses everyone but the client that asked, and questions that are answered or too old.
+    pub async fn answer_elicited(
+        &self,
+        question: &Approval,
+        decision: Decision,
+        client: &Caller,
+    ) -> Result<Approval, Refusal> {
+        let address = format!("approval:{}", question.id);
+        let is_client = matches!(client.actor, Actor::Client(_));
+        if !is_client || client.actor != question.subject.actor {
+            let message = format!("'{}' did not ask this and cannot bring its answer.", client.actor);
+            return Err(Refusal::new(RefusalKind::Forbidden, address, message)
+                .next_step(format!("a person runs: pentad approvals grant {}", question.id)));
+        }
+        if self.is_too_old(question) {
+            self.expire(question).await?;
+            return Err(too_late(&address, ApprovalState::Expired));
+        }
+        let state = match decision {
+            Decision::Deny => ApprovalState::Denied,
+            Decision::Grant(scope) => ApprovalState::Granted(allowed(question, scope)),
+        };
+        let by = Caller {
+            actor: client.actor.clone(),
+            on_behalf_of: Some(client.on_behalf_of.clone().unwrap_or(Actor::User)),
+        };
+        self.store
+            .answer(question.id, state, by, (self.now)())
             .await
             .map_err(|error| refusal(&address, &error))
     }
@@ -78,6 +117,14 @@ impl Gate {
             }
         }
         Ok(open)
+    }
+}
+
+/// Returns the widest scope within `asked` that an approval may be granted for.
+const fn allowed(approval: &Approval, asked: Scope) -> Scope {
+    match asked {
+        Scope::Always if approval.run_at_most => Scope::Run,
+        Scope::Once | Scope::Run | Scope::Always => asked,
     }
 }
 

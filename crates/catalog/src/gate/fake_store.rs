@@ -10,7 +10,7 @@ use pentad_model::event::{Event, NewEvent};
 use pentad_model::plan::Plan;
 use pentad_model::run::Run;
 use pentad_model::thread::Thread;
-use pentad_model::{Actor, ApprovalId, IdEnding, Name, RunId, ThreadId, Timestamp};
+use pentad_model::{ApprovalId, Caller, IdEnding, Name, RunId, ThreadId, Timestamp};
 use pentad_program::{
     ActivityFilter, ApprovalFilter, Attachment, BlobRef, Durability, EventPage, EventRange, NewRun,
     NewThread, RunChange, RunFilter, Store, StoreError, ThreadFilter, ThreadHit,
@@ -20,6 +20,7 @@ use pentad_program::{
 pub(super) struct FakeStore {
     pub(super) approvals: Mutex<Vec<Approval>>,
     pub(super) events: Mutex<Vec<NewEvent>>,
+    pub(super) answers: Mutex<Vec<Caller>>,
 }
 
 type Answer<T> = Result<T, StoreError>;
@@ -47,7 +48,7 @@ impl Store for FakeStore {
         &self,
         id: ApprovalId,
         state: ApprovalState,
-        by: Actor,
+        by: Caller,
         at: Timestamp,
     ) -> Answer<Approval> {
         let mut all = self.approvals.lock().unwrap();
@@ -56,7 +57,8 @@ impl Store for FakeStore {
             return Err(StoreError::Conflict("answered already".to_owned()));
         }
         approval.state = state;
-        approval.answered_by = Some(by);
+        approval.answered_by = Some(by.actor.clone());
+        self.answers.lock().unwrap().push(by);
         approval.answered_at = Some(at);
         Ok(approval.clone())
     }

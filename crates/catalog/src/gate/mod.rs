@@ -7,6 +7,7 @@
 mod act;
 mod answer;
 mod defaults;
+mod finding;
 mod parse;
 mod policy;
 
@@ -21,6 +22,7 @@ use pentad_program::{ApprovalFilter, Store, StoreError};
 
 pub use self::act::{Act, Authority, Permit, Reach, Reason, input_hash};
 pub use self::answer::Decision;
+pub use self::finding::{Finding, Question};
 pub use self::parse::PolicyError;
 pub use self::policy::Policy;
 use self::policy::Ruling;
@@ -113,27 +115,40 @@ impl Gate {
     /// Refuses what grants or policy do not permit; with `ApprovalRequired` and the approval's address what a person
     /// must approve first.
     pub async fn judge(&self, act: &Act, authority: &Authority) -> Result<Permit, Refusal> {
+        match self.consider(act, authority).await? {
+            Finding::Permitted(permit) => Ok(permit),
+            Finding::Open(question) => Err(question.refusal),
+        }
+    }
+
+    /// Judges like [`Self::judge`], and hands out the open question where a person must approve first, so that
+    /// whoever can reach a person puts it to them.
+    ///
+    /// # Errors
+    /// Refuses what grants or policy do not permit, and what a person denied.
+    pub async fn consider(&self, act: &Act, authority: &Authority) -> Result<Finding, Refusal> {
         match self.would_ask(act, authority) {
-            Verdict::Allowed(reason) => Ok(Permit { reason }),
+            Verdict::Allowed(reason) => Ok(Finding::Permitted(Permit { reason })),
             Verdict::Denied(refusal) => Err(refusal),
             Verdict::Asks => self.ask(act).await,
         }
     }
 
-    async fn ask(&self, act: &Act) -> Result<Permit, Refusal> {
+    async fn ask(&self, act: &Act) -> Result<Finding, Refusal> {
         let subject = act.subject();
         let usable = self.store.use_approval(&subject, act.thread).await;
         if let Some(approval) = usable.map_err(|e| store_refusal(act, &e))? {
-            return Ok(Permit {
+            return Ok(Finding::Permitted(Permit {
                 reason: Reason::Approved(approval.id),
-            });
+            }));
         }
         if let Some(denied) = self.remembered_no(act).await? {
             return Err(denied);
         }
         let changed = self.was_approved_otherwise(act).await?;
         let approval = self.open(act, changed).await?;
-        Err(approval_refusal(act, &approval, changed))
+        let refusal = approval_refusal(act, &approval, changed);
+        Ok(Finding::Open(Box::new(Question { approval, refusal })))
     }
 
     /// A no is remembered for this act with this input in this thread, so that repeating it is no way to wear a
@@ -235,7 +250,7 @@ impl Gate {
         let at = (self.now)();
         match self
             .store
-            .answer(approval.id, ApprovalState::Expired, Actor::System, at)
+            .answer(approval.id, ApprovalState::Expired, Actor::System.into(), at)
             .await
         {
             // Somebody else answered or expired it first: it is not open any more, which is all that was wanted.

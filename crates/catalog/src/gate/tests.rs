@@ -8,6 +8,8 @@ use serde_json::json;
 use super::fake_store::FakeStore;
 use super::*;
 
+mod elicited;
+
 const START: i64 = 1_800_000_000_000;
 
 fn name(text: &str) -> Name {

@@ -1,9 +1,9 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use pentad_catalog::Decision;
 use pentad_model::approval::{ApprovalState, Scope};
 use pentad_model::{IdEnding, Refusal, Status};
+use pentad_program::Answer;
 use serde_json::{Map, Value, json};
 
 use crate::args::Globals;
@@ -95,9 +95,9 @@ impl Args {
                     (_, true) => Scope::Always,
                     _ => Scope::Once,
                 };
-                answer_in(globals, terminal, &ending(&id)?, Decision::Grant(scope))
+                answer_in(globals, terminal, &ending(&id)?, Answer::Granted(scope))
             }
-            Some(Action::Deny { id }) => answer_in(globals, terminal, &ending(&id)?, Decision::Deny),
+            Some(Action::Deny { id }) => answer_in(globals, terminal, &ending(&id)?, Answer::Denied),
         }
     }
 }
@@ -123,12 +123,12 @@ fn answer_in(
     globals: &Globals,
     terminal: &Terminal,
     id: &IdEnding,
-    decision: Decision,
+    answer: Answer,
 ) -> anyhow::Result<ExitCode> {
     require_person_at_terminal("answering an approval")?;
     block_on(async {
         let house = House::open(globals).await?;
-        let answered = house.answer(id, decision).await;
+        let answered = house.desk.answer(id, answer, &house.calling.actor).await;
         house.close().await;
         let approval = match answered {
             Ok(approval) => approval,

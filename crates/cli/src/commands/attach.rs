@@ -41,7 +41,7 @@ impl Args {
             .or_else(|| Some(self.file.file_name()?.to_string_lossy().into_owned()));
         block_on(async {
             let house = House::open(globals).await?;
-            let attached = house.attachments.attach(&file, name, self.mime).await;
+            let attached = house.desk.attach(&file, name).await;
             house.close().await;
             let attachment = attached?;
             let out = if terminal.json {

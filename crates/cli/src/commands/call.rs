@@ -53,7 +53,7 @@ impl Args {
 
     async fn call(self, house: &House, terminal: &Terminal, base: Option<&str>) -> anyhow::Result<ExitCode> {
         let tool = address(&self.tool);
-        let schema = house.contracts.input_schema(&tool).await;
+        let schema = house.desk.input_schema(&tool).await;
         let input = input(base, &self.pairs, schema.as_ref())?;
         let mut ask = request(&tool, input);
         ask.time_limit = self.timeout.map(|limit| limit.0);

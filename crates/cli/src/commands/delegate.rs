@@ -82,7 +82,7 @@ impl Args {
         block_on(async {
             let house = House::open(globals).await?;
             let schema = match arguments.get("recipe").and_then(Value::as_str) {
-                Some(recipe) => house.contracts.input_schema(recipe).await,
+                Some(recipe) => house.desk.input_schema(recipe).await,
                 None => None,
             };
             let code = match input(base.as_deref(), &self.pairs, schema.as_ref()) {

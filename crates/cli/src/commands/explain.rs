@@ -52,13 +52,13 @@ impl Args {
         base: Option<&str>,
     ) -> anyhow::Result<Rendered> {
         let tool = address(&self.tool);
-        let schema = house.contracts.input_schema(&tool).await;
+        let schema = house.desk.input_schema(&tool).await;
         let input = input(base, &self.pairs, schema.as_ref())?;
         let mut arguments = Map::new();
         arguments.insert("tool".to_owned(), tool.as_str().into());
         arguments.insert("input".to_owned(), Value::Object(input.clone()));
         let invocation = house.invocation(Verb::Call, arguments);
-        Ok(match house.contracts.explain(&invocation, &tool, input).await {
+        Ok(match house.desk.explain(&invocation, &tool, input, None).await {
             Ok(explanation) if terminal.json => Rendered::data(format!("{}\n", explanation.value), 0),
             Ok(explanation) => {
                 let text = terminal.foreign_out(explanation.text.trim_end());

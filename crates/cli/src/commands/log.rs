@@ -1,7 +1,8 @@
 use std::process::ExitCode;
 
+use pentad_keeper::attach::Desk;
 use pentad_model::{Actor, Event, IdEnding, ThreadId, Timestamp, Verb};
-use pentad_program::{ActivityFilter, Store, StoreError};
+use pentad_program::ActivityFilter;
 
 use crate::args::Globals;
 use crate::failure::usage;
@@ -53,7 +54,7 @@ impl Args {
     pub fn run(self, globals: &Globals, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         block_on(async {
             let house = House::open(globals).await?;
-            let shown = self.show(house.store.as_ref(), globals.thread.as_deref(), terminal);
+            let shown = self.show(&*house.desk, globals.thread.as_deref(), terminal);
             let result = tokio::select! {
                 result = shown => result,
                 _ = tokio::signal::ctrl_c() => Ok(()),
@@ -63,7 +64,7 @@ impl Args {
         })?
     }
 
-    async fn show(&self, store: &dyn Store, thread: Option<&str>, terminal: &Terminal) -> anyhow::Result<()> {
+    async fn show(&self, desk: &dyn Desk, thread: Option<&str>, terminal: &Terminal) -> anyhow::Result<()> {
         let thread = match thread {
             None => None,
             Some(text) => {
@@ -72,11 +73,11 @@ impl Args {
                     .unwrap_or(text)
                     .parse()
                     .map_err(|e| usage(format!("--thread: {e}")))?;
-                Some(store.find_thread(&ending).await?.id)
+                Some(desk.find_thread(&ending).await?)
             }
         };
         // The head is read first: what happens meanwhile is then shown once, by the one or the other.
-        let head = store.head().await?;
+        let head = desk.head().await?;
         let filter = ActivityFilter {
             actor: self.actor.clone(),
             verb: self.verb,
@@ -89,7 +90,7 @@ impl Args {
         let mut newest = if self.number == 0 {
             Vec::new()
         } else {
-            store.activity(filter).await?
+            desk.activity(filter).await?
         };
         newest.reverse();
         for event in &newest {
@@ -98,7 +99,7 @@ impl Args {
             }
         }
         if self.follow {
-            self.follow(store, thread, head, terminal).await?;
+            self.follow(desk, thread, head, terminal).await?;
         }
         Ok(())
     }
@@ -106,24 +107,20 @@ impl Args {
     /// Follows until the reader goes away or the journal closes.
     async fn follow(
         &self,
-        store: &dyn Store,
+        desk: &dyn Desk,
         thread: Option<ThreadId>,
         mut position: u64,
         terminal: &Terminal,
     ) -> anyhow::Result<()> {
         loop {
-            let events = store.feed(position, PAGE).await?;
+            let events = desk.follow(position, PAGE).await?;
+            if events.is_empty() {
+                return Ok(());
+            }
             for event in &events {
                 position = position.max(event.position);
                 if self.wants(event, thread) && !terminal.stream(&event::line(event, terminal)) {
                     return Ok(());
-                }
-            }
-            if events.is_empty() {
-                match store.changed(position).await {
-                    Ok(_) => {}
-                    Err(StoreError::Closed) => return Ok(()),
-                    Err(error) => return Err(error.into()),
                 }
             }
         }

@@ -9,6 +9,7 @@ mod delegate;
 mod disconnect;
 mod doctor;
 mod explain;
+mod keeper;
 mod log;
 mod mcp;
 mod plan;
@@ -53,6 +54,8 @@ pub enum Command {
     Mcp(mcp::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    #[command(name = "__keeper", hide = true)]
+    Keeper(keeper::Args),
     #[command(name = "__spawner", hide = true)]
     Spawner,
 }
@@ -82,6 +85,7 @@ pub fn run(cli: Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Mcp(args) => args.run(&globals, terminal),
         Command::Doctor(args) => args.run(&globals, terminal),
         Command::Completions(args) => args.run(terminal),
+        Command::Keeper(args) => args.run(&globals, terminal),
         Command::Spawner => Ok(pentad_process::spawner_main()),
     }
 }

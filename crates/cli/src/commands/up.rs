@@ -1,19 +1,24 @@
-use std::net::{IpAddr, SocketAddr};
+use std::io::SeekFrom;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use pentad_keeper::KeeperLock;
+use pentad_keeper::attach::{HttpAsk, HttpReady};
 use pentad_model::Name;
-use pentad_model::invocation::Workspace;
-use pentad_web::{Access, Face, Tokens, listen, serve};
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Globals;
-use crate::failure::usage;
 use crate::house::{House, end_on_signal};
 use crate::invoke::block_on;
-use crate::shell::prepared_home;
+use crate::shell::require_no_agent;
 use crate::terminal::Terminal;
+
+/// How often the keeper's log is looked at.
+const LOG_LOOK: Duration = Duration::from_millis(250);
+/// The most that is shown of it at a time.
+const LOG_BYTES: u64 = 64 * 1024;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,10 +28,10 @@ Examples:
   curl -H \"Authorization: Bearer $TOKEN\" -d '{\"verb\":\"read\",\"arguments\":{\"address\":\"~/tools/\"}}' \\
        -H 'Content-Type: application/json' http://127.0.0.1:7455/api/v1/invoke";
 
-/// Serve HTTP in the foreground
+/// Serve HTTP in the foreground: MCP at /mcp, and the API
 ///
 /// Prints where, and a token for a person and for each client; the tokens hold until it ends. It listens on this
-/// machine only unless config.toml says otherwise.
+/// machine only unless config.toml says otherwise. With a keeper running, that one serves, and its log is shown here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -46,8 +51,8 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, globals: &Globals, terminal: &Terminal) -> anyhow::Result<ExitCode> {
-        let home = prepared_home(globals)?;
-        let _lock = KeeperLock::take(&home)?;
+        // Its tokens speak for a person.
+        require_no_agent("serving HTTP")?;
         block_on(async {
             let house = House::open_long(globals).await?;
             let result = self.serve(&house, terminal).await;
@@ -57,101 +62,91 @@ impl Args {
     }
 
     async fn serve(self, house: &House, terminal: &Terminal) -> anyhow::Result<()> {
-        let http = &house.config.http;
-        let address = SocketAddr::new(self.bind.unwrap_or(http.bind), self.port.unwrap_or(http.port));
-        if self.insecure_loopback && !address.ip().is_loopback() {
-            return Err(usage(
-                "--insecure-loopback serves loopback only; leave --bind out",
-            ));
-        }
-        if !address.ip().is_loopback() && http.token.is_none() {
-            return Err(usage(format!(
-                "{} is reachable from other machines and no token is configured\nNext: add token = \"${{secret:http}}\" to [http] in config.toml and run pentad secret set http, or bind 127.0.0.1",
-                address.ip()
-            )));
-        }
-        let mut clients: Vec<Name> = house.config.clients.keys().cloned().chain(self.client).collect();
-        clients.sort();
-        clients.dedup();
-        let mut tokens = Tokens::generate(clients)?;
-        if let Some(template) = &http.token {
-            let value = template.resolve(&house.lookup())?;
-            tokens.add_person(value.reveal())?;
-        }
-        let access = if self.insecure_loopback {
+        if self.insecure_loopback {
             terminal.notice(
                 "WARNING: --insecure-loopback: every process on this machine may act here without a token.",
             );
-            Access::InsecureLoopback
-        } else {
-            Access::Tokens(tokens)
+        }
+        let ask = HttpAsk {
+            bind: self.bind,
+            port: self.port,
+            clients: self.client,
+            insecure_loopback: self.insecure_loopback,
+            workspace: house.workspace.clone(),
         };
-        let listener = listen(address).await?;
-        let local = listener.local_addr()?;
-        let printed = ready(&access, local, terminal);
-        if !terminal.stream(&printed) {
+        let ready = house.desk.serve_http(ask, house.closing()).await?;
+        if !terminal.stream(&self::ready(&ready, terminal)) {
             anyhow::bail!("nobody reads the ready lines");
         }
-        let face = self::face(house, access, http.hosts.clone());
-        let shutdown = CancellationToken::new();
-        let signals = tokio::spawn(end_on_signal(shutdown.clone()));
-        let served = serve(listener, face, shutdown).await;
-        signals.abort();
-        Ok(served?)
-    }
-}
-
-fn face(house: &House, access: Access, hosts: Vec<String>) -> Face {
-    let limits = &house.config.limits;
-    let projects = house.config.projects.iter().filter_map(|(path, project)| {
-        let name = project.workspace.clone()?;
-        let workspace = Workspace {
-            cwd: path.clone(),
-            project_root: Some(path.clone()),
-            trusted: project.trusted_hash.is_some(),
+        let asked = CancellationToken::new();
+        let Some(keeper) = house.attached() else {
+            end_on_signal(asked).await;
+            return Ok(());
         };
-        Some((name, workspace))
-    });
-    Face {
-        verbs: house.verbs.clone(),
-        store: house.store.clone(),
-        attachments: house.attachments.clone(),
-        access,
-        hosts,
-        workspace: house.workspace.clone(),
-        workspaces: projects.collect(),
-        uploads: house.home.cache(),
-        body_bytes: limits.body_bytes,
-        attachment_bytes: limits.attachment_bytes,
-        heartbeat: Duration::from_secs(15),
-        drain: Duration::from_secs(5),
+        let pid = keeper.attach().await?;
+        terminal.notice(&format!(
+            "the keeper of this home (process {pid}) serves it; what it logs follows"
+        ));
+        tokio::select! {
+            () = end_on_signal(asked) => Ok(()),
+            () = keeper.gone() => anyhow::bail!("the keeper of this home (process {pid}) has ended"),
+            () = follow(house.home.keeper_log(), *terminal) => Ok(()),
+        }
     }
 }
 
-fn ready(access: &Access, local: SocketAddr, terminal: &Terminal) -> String {
-    let url = format!("http://{local}");
-    let tokens: Vec<(String, String)> = match access {
-        Access::InsecureLoopback => Vec::new(),
-        Access::Tokens(tokens) => tokens.printable(),
-    };
+/// Shows what is appended to a log, for as long as it is awaited.
+async fn follow(log: PathBuf, terminal: Terminal) {
+    let mut position = tokio::fs::metadata(&log).await.map_or(0, |found| found.len());
+    loop {
+        tokio::time::sleep(LOG_LOOK).await;
+        let length = tokio::fs::metadata(&log).await.map_or(0, |found| found.len());
+        if length < position {
+            position = 0;
+        }
+        if length > position
+            && let Ok(text) = appended(&log, position).await
+        {
+            position += text.len() as u64;
+            terminal.notice(terminal.foreign_err(&String::from_utf8_lossy(&text)).trim_end());
+        }
+    }
+}
+
+async fn appended(log: &Path, position: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = tokio::fs::File::open(log).await?;
+    file.seek(SeekFrom::Start(position)).await?;
+    let mut text = Vec::new();
+    file.take(LOG_BYTES).read_to_end(&mut text).await?;
+    Ok(text)
+}
+
+fn ready(ready: &HttpReady, terminal: &Terminal) -> String {
+    let HttpReady { url, tokens } = ready;
+    let mcp = format!("{url}/mcp");
     if terminal.json {
         let map: serde_json::Map<String, serde_json::Value> = tokens
-            .into_iter()
-            .map(|(kind, token)| (kind, token.into()))
+            .iter()
+            .map(|(kind, token)| (kind.clone(), token.as_str().into()))
             .collect();
         return format!(
             "{}\n",
-            serde_json::json!({"ready": true, "url": url, "tokens": map})
+            serde_json::json!({"ready": true, "url": url, "mcp": mcp, "tokens": map})
         );
     }
-    let mut text = format!("pentad is ready at {url}\n");
+    let mut text = format!("pentad is ready at {url}\nMCP is at {mcp}\n");
     for (kind, token) in tokens {
         text.push_str(&format!("token of {kind}: {token}\n"));
     }
+    let header = example_token(tokens)
+        .map(|token| format!(" --header 'Authorization: Bearer {token}'"))
+        .unwrap_or_default();
     let program =
         std::env::current_exe().map_or_else(|_| "pentad".to_owned(), |path| path.display().to_string());
     text.push_str(&format!(
-        "\nConnect an MCP client over standard input and output:\n  \
+        "\nConnect an MCP client over HTTP (?workspace=NAME, ?agent=NAME and ?thread=ID may follow the URL):\n  \
+         claude mcp add --transport http pentad {mcp}{header}\n\
+         or over standard input and output:\n  \
          claude mcp add pentad -- {program} mcp\n  \
          {{\"mcpServers\": {{\"pentad\": {{\"command\": \"{program}\", \"args\": [\"mcp\"]}}}}}}\n\
          Use HTTP with a token from above:\n  \
@@ -160,4 +155,13 @@ fn ready(access: &Access, local: SocketAddr, terminal: &Terminal) -> String {
          Ctrl-C ends it, and everything that it started.\n"
     ));
     text
+}
+
+/// Returns the token for the example: that of the client which it names, else of any client, else of the person.
+fn example_token(tokens: &[(String, String)]) -> Option<&str> {
+    let of = |wanted: &dyn Fn(&str) -> bool| tokens.iter().find(|(kind, _)| wanted(kind));
+    of(&|kind| kind == "claude-code")
+        .or_else(|| of(&|kind| kind != "person"))
+        .or_else(|| tokens.first())
+        .map(|(_, token)| token.as_str())
 }

@@ -1,30 +1,85 @@
-//! The environment of commands: what a face may send, and what a recipe declares.
+//! Variables: what this process has, what faces send, and what of it commands and servers see.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use pentad_model::{Refusal, RefusalKind};
 use pentad_process::clean_env;
 use pentad_recipe::{Environment, Job};
 
-/// Returns the environment of each call's commands, made from a face's own.
-pub fn of_commands(face: BTreeMap<OsString, OsString>, names: Vec<String>) -> Arc<Environment> {
-    Arc::new(move |job: &Job| {
-        if let Some(missing) = job
-            .env
-            .iter()
-            .find(|name| !face.contains_key(OsStr::new(name.as_str())))
-        {
-            let message =
-                format!("The recipe needs the environment variable {missing}, which is not set here.");
-            return Err(
-                Refusal::new(RefusalKind::Invalid, missing.as_str(), message).next_step(format!(
-                    "set {missing} where pentad is started, then repeat the call"
-                )),
-            );
+/// The variables that an open home knows. They live in memory only.
+#[derive(Default)]
+pub struct Variables {
+    known: RwLock<BTreeMap<OsString, OsString>>,
+    /// Names that the configuration declares.
+    declared: RwLock<Vec<String>>,
+}
+
+impl Variables {
+    /// Returns the variables of this process; `declared` are names that commands may see besides the standard ones.
+    pub fn of_process(declared: Vec<String>) -> Arc<Self> {
+        Arc::new(Self {
+            known: RwLock::new(std::env::vars_os().collect()),
+            declared: RwLock::new(declared),
+        })
+    }
+
+    /// Takes the names that the configuration declares by now.
+    pub fn declare(&self, names: Vec<String>) {
+        *self.declared.write().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    /// Returns the names that the configuration declares.
+    pub fn declared(&self) -> Vec<String> {
+        self.declared
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Takes what is not known yet, and returns the names of it. What is known stays: servers that are shared were
+    /// started with it.
+    pub fn learn(&self, sent: &BTreeMap<OsString, OsString>) -> Vec<OsString> {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut new = Vec::new();
+        for (name, value) in sent {
+            if !known.contains_key(name) {
+                known.insert(name.clone(), value.clone());
+                new.push(name.clone());
+            }
         }
-        let declared: Vec<String> = names.iter().chain(&job.env).cloned().collect();
-        Ok(clean_env(&face, &declared))
+        new
+    }
+
+    /// Returns all of them.
+    pub fn all(&self) -> BTreeMap<OsString, OsString> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Returns the environment of each call's commands: made from the caller's own variables, or from this process's.
+pub fn of_commands(variables: Arc<Variables>) -> Arc<Environment> {
+    Arc::new(move |job: &Job| match &job.environment {
+        Some(sent) => visible(&sent.0, &variables.declared(), job),
+        None => visible(&variables.all(), &variables.declared(), job),
     })
+}
+
+fn visible(
+    face: &BTreeMap<OsString, OsString>,
+    declared: &[String],
+    job: &Job,
+) -> Result<BTreeMap<OsString, OsString>, Refusal> {
+    let missing = |name: &&String| !face.contains_key(OsStr::new(name.as_str()));
+    if let Some(missing) = job.env.iter().find(missing) {
+        let message = format!("The recipe needs the environment variable {missing}, which is not set here.");
+        return Err(
+            Refusal::new(RefusalKind::Invalid, missing.as_str(), message).next_step(format!(
+                "set {missing} where pentad is started, then repeat the call"
+            )),
+        );
+    }
+    let declared: Vec<String> = declared.iter().chain(&job.env).cloned().collect();
+    Ok(clean_env(face, &declared))
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use pentad_catalog::gate::{Act, Reach, Reason, input_hash};
 use pentad_catalog::{Authority, Catalog, Entry, Gate, Resolution, Verdict, Visibility, unfit};
 use pentad_model::grant::GrantVerb;
@@ -12,7 +11,8 @@ use pentad_recipe::{Job, Launchers, Library, RecipeSource};
 use pentad_template::{Interpreters, Site};
 use serde_json::{Map, Value, json};
 
-use crate::house::{Contracts, Explanation};
+use pentad_keeper::attach::Explanation;
+use pentad_program::Environment;
 
 /// Knows tools through the catalog, and recipes through their sources.
 pub struct CatalogContracts {
@@ -43,6 +43,7 @@ impl CatalogContracts {
         entry: &Entry,
         invocation: &Invocation,
         input: &Value,
+        environment: Option<Arc<Environment>>,
     ) -> Result<Vec<(String, Value)>, Refusal> {
         let document = &entry.document;
         if document.kind != ToolKind::Recipe {
@@ -62,6 +63,7 @@ impl CatalogContracts {
             workspace: invocation.workspace.clone(),
             caller: invocation.caller.clone(),
             env: recipe.fields.env.clone(),
+            environment,
             leaves_processes: false,
         };
         let opened = self.launchers.open(&job)?;
@@ -101,17 +103,22 @@ impl CatalogContracts {
     }
 }
 
-#[async_trait]
-impl Contracts for CatalogContracts {
-    async fn input_schema(&self, tool: &str) -> Option<Value> {
+impl CatalogContracts {
+    /// Returns the input schema of a tool, if it is known without starting anything.
+    pub fn input_schema(&self, tool: &str) -> Option<Value> {
         self.find(tool).ok().map(|entry| entry.document.input.clone())
     }
 
-    async fn explain(
+    /// Says what a call would do, without doing any of it.
+    ///
+    /// # Errors
+    /// Refuses unknown tools and input that does not fit.
+    pub fn explain(
         &self,
         invocation: &Invocation,
         tool: &str,
         input: Map<String, Value>,
+        environment: Option<Arc<Environment>>,
     ) -> Result<Explanation, Refusal> {
         let entry = self.find(tool)?;
         let errors = self.catalog.validate(&entry.document, &input);
@@ -120,7 +127,7 @@ impl Contracts for CatalogContracts {
         }
         let verdict = self.verdict(&entry, invocation, &input);
         let value = Value::Object(input);
-        let commands = self.commands(&entry, invocation, &value)?;
+        let commands = self.commands(&entry, invocation, &value, environment)?;
         let name = entry.document.tool.to_string();
         let cwd = invocation.workspace.cwd.display().to_string();
         let mut text = format!("{name}: {}\n", entry.document.summary);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use pentad_keeper::Home;
 use pentad_keeper::durable::replace_file;
+use pentad_mcp::StateKey;
 
 const BYTES: usize = 32;
 
@@ -26,6 +27,13 @@ pub fn home_key(home: &Home) -> io::Result<Vec<u8>> {
         ))),
         Err(error) => Err(error),
     }
+}
+
+/// Returns what signs the questions that faces of this home put through their clients. It is read when first needed: by
+/// then the call that asks has opened the home.
+pub fn state_key(home: &Home) -> StateKey {
+    let home = home.clone();
+    StateKey::read_by(move || home_key(&home))
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {

@@ -1,7 +1,9 @@
 //! Wiring: the one place where the parts of a home are put together.
 
+mod desk;
 mod environment;
 mod explain;
+mod http;
 mod key;
 mod lookup;
 mod reload;
@@ -11,9 +13,8 @@ mod tokens;
 mod unusable;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -22,6 +23,7 @@ use pentad_engine::{
     BuiltinParts, BuiltinSource, ClientSettings, Engine, EngineHandle, EngineParts, Redactor, ToolsFamily,
 };
 use pentad_journal::{Journal, JournalOptions, Owner};
+use pentad_keeper::attach::Desk;
 use pentad_keeper::{Config, Home, Secrets, known_client_configs};
 use pentad_model::{Name, Timestamp};
 use pentad_process::{Spawner, SpawnerProgram};
@@ -32,9 +34,12 @@ use pentad_recipe::{
 use pentad_space::{SelfFacts, Space, SpaceLimits, SpaceParts, WebPolicy};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-pub use self::explain::CatalogContracts;
-pub use self::key::home_key;
+use self::desk::LocalDesk;
+use self::environment::Variables;
+use self::explain::CatalogContracts;
+pub use self::key::{home_key, state_key};
 use self::reload::{Followers, Reload};
 use self::resources::Resources;
 use self::servers::Servers;
@@ -45,6 +50,8 @@ pub use self::tokens::HomeTokens;
 pub const SPAWNER_ARGUMENT: &str = "__spawner";
 /// How long everything may take to end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+/// How long HTTP may take to end: its own drain, and a moment.
+const SERVE_LIMIT: Duration = Duration::from_secs(8);
 /// How long a dead child is left to whoever started it.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -60,17 +67,11 @@ pub enum Lifetime {
 /// An opened home.
 pub struct Opened {
     /// The journal.
-    pub journal: Arc<Journal>,
-    /// The one way in.
-    pub verbs: EngineHandle,
-    /// Writes tool files.
-    pub recipes: Arc<RecipeSource>,
-    /// The packaged tools.
-    library: Arc<Library>,
-    /// Starts the commands of recipes.
-    launchers: Arc<dyn Launchers>,
-    /// All tools.
-    pub catalog: Arc<Catalog>,
+    journal: Arc<Journal>,
+    /// What faces ask of it.
+    desk: Arc<LocalDesk>,
+    /// Ends HTTP.
+    closing: CancellationToken,
     /// Starts every process.
     spawner: Arc<Spawner>,
     /// Ends `reaper`.
@@ -87,7 +88,7 @@ pub struct Opened {
 /// Fails when the home, its database or the spawner cannot be used; the text says which and what to do.
 pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::Result<Opened> {
     home.prepare()?;
-    let face: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    let variables = Variables::of_process(config.env.names.clone());
     let journal = Arc::new(Journal::open(&home.state(), JournalOptions::default())?);
     journal
         .settle_interrupted(Timestamp::now(), Owner::is_alive)
@@ -100,7 +101,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         let (spawner, reaping) = (Arc::clone(&spawner), reaping.clone());
         async move { spawner.reap_orphans(ORPHAN_PATIENCE, &reaping).await }
     });
-    let environment = environment::of_commands(face.clone(), config.env.names.clone());
+    let environment = environment::of_commands(Arc::clone(&variables));
     let bounds = OutputBounds {
         spill_cap: config.limits.spill_bytes,
         ..OutputBounds::default()
@@ -129,7 +130,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
     ];
     let catalog = Arc::new(Catalog::new(sources));
     builtin.attach(&catalog);
-    let servers = Arc::new(Servers::new(home, &face, &spawner));
+    let servers = Arc::new(Servers::new(home, &variables, &spawner));
     servers.apply(config, &catalog).await?;
 
     let gate = Arc::new(Gate::new(
@@ -151,35 +152,63 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         attachment_bytes: config.limits.attachment_bytes,
     }));
     let redactor = Redactor::new(secret_values(home)?);
-    let reload = (lifetime == Lifetime::Long).then(|| {
-        Reload::start(Followers {
-            home: home.clone(),
-            servers,
-            catalog: Arc::clone(&catalog),
-            gate: Arc::clone(&gate),
-            redactor: redactor.clone(),
-        })
-    });
     let engine = Engine::new(EngineParts {
-        store,
+        store: Arc::clone(&store),
         catalog: Arc::clone(&catalog),
         space,
-        gate,
+        gate: Arc::clone(&gate),
         author,
         runs_dir: home.runs(),
         memory_dir: memory_dir(home),
-        redactor,
+        redactor: redactor.clone(),
         clients: clients(config),
         limits: engine_limits(config, lifetime),
         strict_touch: config.call.strict_touch,
     });
+    let config = Arc::new(config.clone());
+    let in_force = Arc::new(Mutex::new(Arc::clone(&config)));
+    let outdated = Arc::new(Mutex::new(None));
+    let followers = Arc::new(Followers {
+        home: home.clone(),
+        servers: Arc::clone(&servers),
+        catalog: Arc::clone(&catalog),
+        gate: Arc::clone(&gate),
+        redactor,
+        engine: Arc::clone(&engine),
+        variables: Arc::clone(&variables),
+        opened_with: config,
+        config: Arc::clone(&in_force),
+        outdated: Arc::clone(&outdated),
+        recipes: Arc::clone(&recipes),
+        seen: tokio::sync::Mutex::default(),
+    });
+    let reload = (lifetime == Lifetime::Long).then(|| Reload::start(Arc::clone(&followers)));
+    let desk = Arc::new(LocalDesk {
+        home: home.clone(),
+        config: in_force,
+        outdated,
+        followers,
+        verbs: EngineHandle(engine),
+        store,
+        contracts: CatalogContracts {
+            catalog: Arc::clone(&catalog),
+            recipes: Arc::clone(&recipes),
+            library,
+            launchers,
+            gate,
+        },
+        catalog,
+        recipes,
+        servers,
+        variables,
+        spawner: Arc::clone(&spawner),
+        serving: TaskTracker::new(),
+        wanted: Mutex::new(None),
+    });
     Ok(Opened {
         journal,
-        verbs: EngineHandle(engine),
-        recipes,
-        library,
-        launchers,
-        catalog,
+        desk,
+        closing: CancellationToken::new(),
         spawner,
         reaping,
         reaper,
@@ -188,15 +217,14 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
 }
 
 impl Opened {
-    /// Returns what knows tools without calling them.
-    pub fn contracts(&self) -> CatalogContracts {
-        CatalogContracts {
-            catalog: Arc::clone(&self.catalog),
-            recipes: Arc::clone(&self.recipes),
-            library: Arc::clone(&self.library),
-            launchers: Arc::clone(&self.launchers),
-            gate: Arc::clone(self.verbs.0.gate()),
-        }
+    /// Returns the desk of this home.
+    pub fn desk(&self) -> Arc<dyn Desk> {
+        Arc::clone(&self.desk) as _
+    }
+
+    /// Is cancelled when the home closes; what serves HTTP for this process's own face ends with it.
+    pub const fn closing(&self) -> &CancellationToken {
+        &self.closing
     }
 
     /// Ends what was started, in order: acts, sources, processes, journal. Each step is bounded.
@@ -204,11 +232,20 @@ impl Opened {
         if let Some(reload) = self.reload {
             reload.stop().await;
         }
-        if !self.verbs.0.shutdown(CLOSE_LIMIT).await {
+        self.closing.cancel();
+        self.desk.serving.close();
+        if tokio::time::timeout(SERVE_LIMIT, self.desk.serving.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("HTTP was still being served after {SERVE_LIMIT:?}");
+        }
+        if !self.desk.verbs.0.shutdown(CLOSE_LIMIT).await {
             tracing::warn!("acts were still in progress after {CLOSE_LIMIT:?}");
         }
-        for status in self.catalog.statuses() {
-            if let Some(source) = self.catalog.source(&status.source) {
+        let catalog = &self.desk.catalog;
+        for status in catalog.statuses() {
+            if let Some(source) = catalog.source(&status.source) {
                 source.shutdown(Duration::from_secs(3)).await;
             }
         }

@@ -1,14 +1,17 @@
 //! Following configuration, policy and secrets while a home is open.
 
-use std::sync::Arc;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pentad_catalog::{Catalog, Gate};
-use pentad_engine::Redactor;
+use pentad_engine::{Engine, Redactor};
 use pentad_keeper::{Config, Home};
-use pentad_recipe::Watch;
+use pentad_recipe::{RecipeSource, Watch};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::environment::Variables;
 use super::servers::Servers;
 
 /// Follows a home's own files until it is stopped.
@@ -24,11 +27,29 @@ pub struct Followers {
     pub catalog: Arc<Catalog>,
     pub gate: Arc<Gate>,
     pub redactor: Redactor,
+    pub engine: Arc<Engine>,
+    pub variables: Arc<Variables>,
+    /// The configuration that the home was opened with.
+    pub opened_with: Arc<Config>,
+    /// The configuration in force.
+    pub config: Arc<Mutex<Arc<Config>>>,
+    /// What of the configuration in the file the next opening takes only.
+    pub outdated: Arc<Mutex<Option<String>>>,
+    pub recipes: Arc<RecipeSource>,
+    /// What was there when it was last taken.
+    pub seen: tokio::sync::Mutex<Marks>,
+}
+
+/// How files and folders looked.
+#[derive(Default)]
+pub struct Marks {
+    files: Vec<Mark>,
+    roots: Vec<Mark>,
 }
 
 impl Reload {
     /// Starts following. Where the system cannot watch, changes are taken at the next start, and a warning says so.
-    pub fn start(followers: Followers) -> Self {
+    pub fn start(followers: Arc<Followers>) -> Self {
         let (changed, mut changes) = mpsc::channel(1);
         let roots = vec![followers.home.path().to_path_buf(), followers.home.keys()];
         let watch = Watch::start(
@@ -44,7 +65,7 @@ impl Reload {
             .ok();
         let task = tokio::spawn(async move {
             while changes.recv().await.is_some() {
-                followers.take().await;
+                followers.catch_up().await;
             }
         });
         Self { watch, task }
@@ -62,7 +83,45 @@ impl Reload {
     }
 }
 
+/// What of a file changes with its content.
+type Mark = Option<(u64, u64, i64, i64)>;
+
+fn mark(path: &Path) -> Mark {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+}
+
 impl Followers {
+    /// Takes into force whatever was saved before this was called, if that has not happened yet.
+    pub async fn catch_up(&self) {
+        let mut seen = self.seen.lock().await;
+        let files = [
+            self.home.config_file(),
+            self.home.policy_file(),
+            self.home.secrets_file(),
+        ];
+        let roots: Vec<PathBuf> = std::iter::once(self.home.recipes())
+            .chain(self.opened_with.roots.iter().map(|root| root.path.clone()))
+            .collect();
+        let now = Marks {
+            files: files.iter().map(|path| mark(path)).collect(),
+            roots: roots.iter().map(|path| mark(path)).collect(),
+        };
+        if seen.files != now.files {
+            let known = !seen.files.is_empty();
+            if known && seen.files.last() != now.files.last() {
+                self.servers.forget_those_with_secrets().await;
+            }
+            self.take().await;
+        }
+        if seen.roots != now.roots {
+            let recipes = Arc::clone(&self.recipes);
+            // A scan that panics has reported itself; the watcher scans again.
+            let _ = tokio::task::spawn_blocking(move || recipes.look_again()).await;
+        }
+        *seen = now;
+    }
+
     /// Reads everything again. What cannot be read leaves in force what was before, and is reported.
     async fn take(&self) {
         match super::secret_values(&self.home) {
@@ -82,12 +141,35 @@ impl Followers {
             Err(error) => tracing::warn!(%error, "the policy could not be read again"),
         }
         match Config::load(&self.home) {
-            Ok(config) => {
-                if let Err(error) = self.servers.apply(&config, &self.catalog).await {
-                    tracing::warn!(%error, "changed servers were not taken");
-                }
-            }
+            Ok(config) => self.apply(Arc::new(config)).await,
             Err(error) => tracing::warn!(%error, "the changed configuration is not taken"),
         }
     }
+
+    async fn apply(&self, config: Arc<Config>) {
+        self.variables.declare(config.env.names.clone());
+        self.engine.configure_clients(super::clients(&config));
+        if let Err(error) = self.servers.apply(&config, &self.catalog).await {
+            tracing::warn!(%error, "changed servers were not taken");
+        }
+        let outdated = not_in_force(&self.opened_with, &config);
+        *self.outdated.lock().unwrap_or_else(PoisonError::into_inner) = outdated;
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
+    }
+}
+
+/// Names the sections that are taken when a home is opened and differ now.
+fn not_in_force(opened_with: &Config, now: &Config) -> Option<String> {
+    let differing = [
+        ("[limits]", opened_with.limits != now.limits),
+        ("[[roots]]", opened_with.roots != now.roots),
+        ("[call]", opened_with.call != now.call),
+        ("[keeper]", opened_with.keeper != now.keeper),
+    ];
+    let names: Vec<&str> = differing
+        .iter()
+        .filter(|(_, differs)| *differs)
+        .map(|(name, _)| *name)
+        .collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }

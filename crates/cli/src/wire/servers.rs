@@ -1,6 +1,6 @@
 //! From `[servers.NAME]` to sources of tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use pentad_catalog::Catalog;
 use pentad_keeper::config::{OauthEntry, ServerEntry, Share};
 use pentad_keeper::template::{Template, TemplateError};
-use pentad_keeper::{Config, Home, Lookup, Secrets};
+use pentad_keeper::{Config, Home, Lookup, SecretValue, Secrets};
 use pentad_mcp::{
     CommandLine, ConnectedServer, DEPTH_VARIABLE, Endpoint, LoginSettings, Reach, ServerConfig, ServerLimits,
     ServerRuntime, ToolTrust,
@@ -18,6 +18,7 @@ use pentad_process::{Spawner, clean_env};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use super::environment::Variables;
 use super::lookup::HomeLookup;
 use super::tokens::HomeTokens;
 use super::unusable::Unusable;
@@ -30,23 +31,26 @@ const STOP_LIMIT: Duration = Duration::from_secs(3);
 /// The configured servers of an open home.
 pub struct Servers {
     home: Home,
-    face: BTreeMap<OsString, OsString>,
+    variables: Arc<Variables>,
     spawner: Arc<Spawner>,
     starts: Arc<Semaphore>,
     /// What is in force, by name.
     known: tokio::sync::Mutex<BTreeMap<String, ServerEntry>>,
+    /// The secrets that each was made with.
+    used: tokio::sync::Mutex<BTreeMap<String, UsedSecrets>>,
     usable: RwLock<BTreeMap<String, Arc<ConnectedServer>>>,
 }
 
 impl Servers {
     /// Returns an empty set for a home.
-    pub fn new(home: &Home, face: &BTreeMap<OsString, OsString>, spawner: &Arc<Spawner>) -> Self {
+    pub fn new(home: &Home, variables: &Arc<Variables>, spawner: &Arc<Spawner>) -> Self {
         Self {
             home: home.clone(),
-            face: face.clone(),
+            variables: Arc::clone(variables),
             spawner: Arc::clone(spawner),
             starts: Arc::new(Semaphore::new(STARTS)),
             known: tokio::sync::Mutex::default(),
+            used: tokio::sync::Mutex::default(),
             usable: RwLock::default(),
         }
     }
@@ -93,7 +97,9 @@ impl Servers {
             .filter(|(n, s)| known.get(*n) != Some(s))
             .map(|(n, s)| (n.clone(), s.clone()))
             .collect();
-        for name in stale {
+        let remade = fresh.iter().map(|(name, _)| name.clone());
+        let gone: BTreeSet<String> = stale.into_iter().chain(remade).collect();
+        for name in gone {
             self.usable
                 .write()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -120,15 +126,39 @@ impl Servers {
         Ok(())
     }
 
+    /// Has the servers made again, at the next [`Self::apply`], whose entries refer to one of these variables.
+    pub async fn forget_those_with(&self, names: &[OsString]) {
+        self.known.lock().await.retain(|_, entry| {
+            !entry
+                .templates()
+                .flat_map(|template| template.variables())
+                .any(|name| names.iter().any(|new| new.as_os_str() == name))
+        });
+    }
+
+    /// Has the servers made again whose entries refer to secrets that have changed since they were made. A token that is
+    /// renewed is a changed secret as well, and no reason to end anything.
+    pub async fn forget_those_with_secrets(&self) {
+        let mut known = self.known.lock().await;
+        let used = self.used.lock().await;
+        let secrets = Secrets::of(&self.home);
+        known.retain(|name, entry| used.get(name) == Some(&values_of(entry, &secrets)));
+    }
+
     async fn make(&self, config: &Config, fresh: Vec<(String, ServerEntry)>) -> anyhow::Result<Vec<Made>> {
-        let runtime = runtime(&self.home, config, &self.face, &self.spawner, &self.starts)?;
+        let face = self.variables.all();
+        let runtime = runtime(&self.home, config, &face, &self.spawner, &self.starts)?;
         let lookup = HomeLookup {
             secrets: Secrets::of(&self.home),
-            face: self.face.clone(),
+            face,
             spawner: Arc::clone(&self.spawner),
             runtime: Handle::current(),
         };
         let limits = default_limits(config);
+        let used = fresh
+            .iter()
+            .map(|(name, entry)| (name.clone(), values_of(entry, &lookup.secrets)));
+        self.used.lock().await.extend(used);
         let making = tokio::task::spawn_blocking(move || {
             fresh
                 .into_iter()
@@ -140,6 +170,17 @@ impl Servers {
         });
         Ok(making.await?)
     }
+}
+
+/// The secrets that an entry refers to, with their values.
+type UsedSecrets = BTreeMap<String, Option<SecretValue>>;
+
+fn values_of(entry: &ServerEntry, secrets: &Secrets) -> UsedSecrets {
+    entry
+        .templates()
+        .flat_map(|template| template.secrets())
+        .map(|name| (name.to_string(), secrets.get(name).ok().flatten()))
+        .collect()
 }
 
 /// A server, or why it cannot be used.

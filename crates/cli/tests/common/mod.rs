@@ -3,6 +3,7 @@
 #![allow(clippy::panic)]
 
 pub mod sdk;
+pub mod up;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -30,14 +31,55 @@ pub const CLIENT: &str = "tester";
 pub struct Place {
     dir: TempDir,
     mark: String,
+    in_process: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // A test that fails says more than a keeper that does not end.
+        if !std::thread::panicking() {
+            self.stop();
+        } else if self.path("home/state/keeper.lock").exists() {
+            let _ = self.pentad(&["stop"]).output();
+        }
+    }
 }
 
 impl Place {
+    /// Makes a home in which each face keeps what it needs in its own process.
+    pub fn in_process() -> Self {
+        let mut place = Self::new();
+        place.in_process = true;
+        place
+    }
+
+    /// Ends the keeper of this home, if one runs, and waits until everything of it has ended.
+    pub fn stop(&self) {
+        if self.path("home/state/keeper.lock").exists() {
+            let stopped = self.pentad(&["stop"]).output().unwrap();
+            assert!(
+                stopped.status.success(),
+                "{}",
+                String::from_utf8_lossy(&stopped.stderr)
+            );
+        }
+    }
+
+    /// Returns the process that has this home.
+    pub fn keeper(&self) -> i32 {
+        let text = std::fs::read_to_string(self.path("home/state/keeper.lock")).unwrap();
+        text.trim().parse().unwrap()
+    }
+
     /// Makes a home in which every descendant of a face carries this place's mark.
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mark = dir.path().file_name().unwrap().to_str().unwrap().to_owned();
-        let place = Self { dir, mark };
+        let place = Self {
+            dir,
+            mark,
+            in_process: false,
+        };
         for folder in ["home", "home/recipes", "work", "person"] {
             std::fs::create_dir_all(place.path(folder)).unwrap();
         }
@@ -125,6 +167,7 @@ impl Place {
             ("HOME", text(&self.path("person"))),
             ("PENTAD_HOME", text(&self.home())),
             (MARK, self.mark.clone()),
+            ("PENTAD_IN_PROCESS", u8::from(self.in_process).to_string()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
@@ -176,6 +219,7 @@ impl Place {
 
     /// Waits until no process of this place is left, at most [`END`].
     pub fn assert_nobody_is_left(&self, when: &str) {
+        self.stop();
         let left = none_marked_within(&self.mark(), END).unwrap();
         assert!(left.is_empty(), "{when}, these are left:\n{}", described(&left));
     }

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use super::up::Up;
 use super::{CLIENT, Place, binary, text};
 
 /// A client of an official SDK.
@@ -93,31 +94,41 @@ impl Installed {
         serde_json::from_value(report["tools"]["names"].clone()).unwrap()
     }
 
+    /// Connects a client to `/mcp` of a `pentad up` with the token of `who`, and makes these calls in order.
+    pub fn over_http(&self, sdk: Sdk, place: &Place, up: &Up, who: &str, calls: &Value) -> Value {
+        let authorization = format!("Authorization: {}", up.token(who));
+        self.run_client(sdk, place, calls, &["--url", &up.mcp, "--header", &authorization])
+    }
+
     fn run(&self, sdk: Sdk, place: &Place, calls: &Value, options: &[&str], server: &[&str]) -> Value {
+        let cwd = text(&place.path("work"));
+        let environment: Vec<String> = place
+            .env()
+            .into_iter()
+            .map(|(name, value)| format!("--env={name}={value}"))
+            .collect();
+        let words: Vec<&str> = ["--cwd", &cwd]
+            .into_iter()
+            .chain(environment.iter().map(String::as_str))
+            .chain(options.iter().copied())
+            .chain(["--"])
+            .chain(server.iter().copied())
+            .collect();
+        self.run_client(sdk, place, calls, &words)
+    }
+
+    fn run_client(&self, sdk: Sdk, place: &Place, calls: &Value, words: &[&str]) -> Value {
         let (program, script, mode) = match sdk {
             Sdk::Python => (&self.python, "python_client.py", "legacy"),
             Sdk::Stateless => (&self.python, "python_client.py", "2026-07-28"),
             Sdk::TypeScript => (&self.node, "ts_client.mjs", "legacy"),
         };
-        let mut command = Command::new(program);
-        command
+        let mut client = Command::new(program)
             .arg(format!("{}/{script}", self.interop))
-            .args([
-                "--mode",
-                mode,
-                "--calls",
-                "-",
-                "--client-name",
-                CLIENT,
-                "--cwd",
-                &text(&place.path("work")),
-            ])
-            .env("PENTAD_NODE_MODULES", &self.node_modules);
-        for (name, value) in place.env() {
-            command.arg("--env").arg(format!("{name}={value}"));
-        }
-        command.args(options).arg("--").args(server);
-        let mut client = command
+            .args(["--mode", mode, "--calls", "-", "--client-name", CLIENT])
+            .args(words)
+            .env("PENTAD_NODE_MODULES", &self.node_modules)
+            .current_dir(place.path("work"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -62,6 +62,7 @@ fn read_page(page: &mut String) {
     for (form, doc) in FORMS {
         let _ = writeln!(page, "- `{form}`: {doc}");
     }
+    page.push_str(RESOURCES);
     page.push_str("\n## Options of every address\n\n");
     option_lines(page, VIEW);
     page.push_str("\n## Options by address\n\n");
@@ -88,6 +89,11 @@ fn write_page(page: &mut String) {
     }
     page.push_str(RECIPE_FORMAT);
 }
+
+const RESOURCES: &str = "
+To an MCP client every address is a resource too: `pentad:` and the address %-encoded, options after a `?`, as in
+`pentad:run:<id>/output?lines=1-40`.
+";
 
 const RECIPE_FORMAT: &str = r#"
 ## A tool as Markdown
@@ -121,7 +127,8 @@ const CALL: &str = "
 
 1. The tool is found by `name`, or by `source/name` when several sources have the name.
 2. If you have not seen its contract in this thread, or the input does not fit, the contract is the result: nothing ran.
-3. The gate judges. If a person must approve, the refusal names `approval:<id>`; repeat the same call after the grant.
+3. The gate judges. If a person must approve, your client asks them where it can, and the call goes on with their answer.
+   Elsewhere the refusal names `approval:<id>`; repeat the same call after the grant.
 4. It runs as `run:<id>`; `run:<id>/output` keeps what a cut result left out.
 ";
 

@@ -51,7 +51,7 @@ impl Engine {
                 .redactor
                 .text(format!("call {tool}\n{}\n{shown}", document.summary)),
         };
-        self.parts.gate.judge(&act, &context.authority).await.map(drop)
+        self.judge(context, &act).await
     }
 }
 
@@ -136,7 +136,7 @@ pub(crate) async fn finish(
         caller: context.caller.clone(),
         workspace: context.workspace.clone(),
         run_dir: run_dir.clone(),
-        time_limit: Some(context.time_left),
+        time_limit: Some(context.time_left()),
         attendance: context.attendance.clone(),
     };
     let result = job.entry.source.call(call).await;

@@ -31,6 +31,8 @@ pub struct Bench {
     pub engine: EngineHandle,
     pub store: Arc<dyn Store>,
     pub tools: Arc<Scripted>,
+    /// How often the gate looked at the clock: three times for each open question.
+    pub looks: Arc<AtomicUsize>,
 }
 
 /// How a test wants its home.
@@ -64,11 +66,13 @@ pub fn bench_with(setup: Setup) -> Bench {
         Arc::clone(&tools) as _,
     ]));
     builtin.attach(&catalog);
-    let gate = Arc::new(Gate::new(
-        Arc::clone(&store),
-        setup.policy,
-        Arc::new(Timestamp::now),
-    ));
+    let looks = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&looks);
+    let clock = move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Timestamp::now()
+    };
+    let gate = Arc::new(Gate::new(Arc::clone(&store), setup.policy, Arc::new(clock)));
     let mut space = Space::new(SpaceParts {
         store: Arc::clone(&store),
         memory_root: memory_dir.clone(),
@@ -103,6 +107,7 @@ pub fn bench_with(setup: Setup) -> Bench {
         engine: EngineHandle(engine),
         store,
         tools,
+        looks,
     }
 }
 
@@ -129,6 +134,13 @@ impl Bench {
         self.engine
             .invoke(self.invocation(actor, verb, arguments), Attendance::default())
             .await
+    }
+
+    /// Waits until the gate has found an open question so many times; on one thread, whoever found it stands in line.
+    pub async fn questions(&self, times: usize) {
+        while self.looks.load(Ordering::SeqCst) < 3 * times {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Grants the newest open approval for `scope`.

@@ -35,7 +35,7 @@ async fn a_subject_has_one_open_approval() {
 
     let answer = async |id, state| {
         home.journal
-            .answer(id, state, Actor::User, Timestamp(T0 + 1))
+            .answer(id, state, Actor::User.into(), Timestamp(T0 + 1))
             .await
     };
     let denied = answer(first.id, ApprovalState::Denied).await.unwrap();
@@ -91,17 +91,20 @@ async fn what_lasts_for_one_run_is_not_granted_for_ever() {
         ApprovalState::Open,
         ApprovalState::Used,
     ] {
-        let answer = home.journal.answer(id, state, Actor::User, Timestamp(T0)).await;
+        let answer = home
+            .journal
+            .answer(id, state, Actor::User.into(), Timestamp(T0))
+            .await;
         assert!(matches!(answer, Err(StoreError::Conflict(_))), "{answer:?}");
     }
     let run = ApprovalState::Granted(Scope::Run);
     home.journal
-        .answer(id, run, Actor::User, Timestamp(T0))
+        .answer(id, run, Actor::User.into(), Timestamp(T0))
         .await
         .unwrap();
     let missing = home
         .journal
-        .answer(ApprovalId::generate(), run, Actor::User, Timestamp(T0))
+        .answer(ApprovalId::generate(), run, Actor::User.into(), Timestamp(T0))
         .await;
     assert!(matches!(missing, Err(StoreError::NotFound(_))));
 }
@@ -118,7 +121,7 @@ async fn a_grant_for_once_is_used_by_one_of_many() {
         .id;
     let once = ApprovalState::Granted(Scope::Once);
     home.journal
-        .answer(id, once, Actor::User, Timestamp(T0))
+        .answer(id, once, Actor::User.into(), Timestamp(T0))
         .await
         .unwrap();
     let uses: Vec<_> = (0..16)
@@ -187,7 +190,7 @@ proptest! {
                 let thread = threads[thread];
                 if let Some(state) = answer {
                     let asked = home.journal.ask(asked(thread, subject), Vec::new()).await.unwrap();
-                    let answered = home.journal.answer(asked.id, state, Actor::User, Timestamp(T0)).await.unwrap();
+                    let answered = home.journal.answer(asked.id, state, Actor::User.into(), Timestamp(T0)).await.unwrap();
                     assert_eq!(answered.state, state);
                     model.push(answered);
                     continue;

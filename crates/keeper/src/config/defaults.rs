@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::period::Period;
-use super::sections::{Http, Limits};
+use super::sections::{Http, KeeperRules, Limits};
 
 /// The port of the HTTP face.
 pub const PORT: u16 = 7455;
@@ -18,6 +18,14 @@ impl Default for Http {
             port: PORT,
             hosts: Vec::new(),
             token: None,
+        }
+    }
+}
+
+impl Default for KeeperRules {
+    fn default() -> Self {
+        Self {
+            idle_seconds: Period::seconds(600),
         }
     }
 }

@@ -22,6 +22,8 @@ pub struct Config {
     pub limits: Limits,
     /// What a face may send of its environment.
     pub env: EnvRules,
+    /// The process that keeps the home.
+    pub keeper: KeeperRules,
     /// Recipe roots besides the home's own.
     pub roots: Vec<RootEntry>,
     /// MCP servers by name.
@@ -193,6 +195,33 @@ pub struct ServerEntry {
     pub call_timeout: Option<Period>,
     /// What a person says about single tools.
     pub tools: BTreeMap<String, ToolTrust>,
+}
+
+impl OauthEntry {
+    fn templates(&self) -> impl Iterator<Item = &Template> {
+        self.client_id.iter().chain(&self.client_secret)
+    }
+}
+
+impl ServerEntry {
+    /// Returns every value that may refer to secrets and variables.
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        self.command
+            .iter()
+            .chain(&self.args)
+            .chain(&self.url)
+            .chain(self.headers.values())
+            .chain(self.env.values())
+            .chain(self.oauth.iter().flat_map(OauthEntry::templates))
+    }
+}
+
+/// `[keeper]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KeeperRules {
+    /// When a keeper that nobody uses ends.
+    pub idle_seconds: Period,
 }
 
 /// `[clients.NAME]`

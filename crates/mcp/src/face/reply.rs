@@ -2,11 +2,12 @@
 
 use pentad_model::outcome::Omitted;
 use pentad_model::{Outcome, Part, Refusal, Status};
-use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
 /// Renders an outcome. The text is the engine's bounded view; nothing is cut or added to it here.
 pub fn outcome(outcome: Outcome) -> CallToolResult {
+    let meta = facts(&outcome);
     let mut content = Vec::with_capacity(1 + outcome.parts.len());
     if !outcome.text.is_empty() || outcome.parts.is_empty() {
         content.push(ContentBlock::text(outcome.text));
@@ -17,16 +18,21 @@ pub fn outcome(outcome: Outcome) -> CallToolResult {
         Status::Failed | Status::Refused | Status::Waiting => CallToolResult::error(content),
     };
     result.structured_content = structured(outcome.value, outcome.refusal.as_ref());
+    result.with_meta(Some(meta))
+}
+
+/// Returns what is known about an invocation besides its result.
+pub fn facts(outcome: &Outcome) -> MetaObject {
     let mut meta = MetaObject::new();
     meta.insert("pentad/call".to_owned(), json!(outcome.call));
     meta.insert("pentad/thread".to_owned(), json!(outcome.thread));
-    if let Some(run) = outcome.run {
+    if let Some(run) = &outcome.run {
         meta.insert("pentad/run".to_owned(), json!(run));
     }
-    if let Some(omitted) = outcome.omitted {
-        meta.insert("pentad/omitted".to_owned(), left_out(&omitted));
+    if let Some(omitted) = &outcome.omitted {
+        meta.insert("pentad/omitted".to_owned(), left_out(omitted));
     }
-    result.with_meta(Some(meta))
+    meta
 }
 
 /// Renders a refusal that came before any invocation.
@@ -34,6 +40,11 @@ pub fn refusal(refusal: &Refusal) -> CallToolResult {
     let mut result = CallToolResult::error(vec![ContentBlock::text(refusal.to_text())]);
     result.structured_content = structured(None, Some(refusal));
     result
+}
+
+/// Renders a refusal as a protocol error: its text for a person, itself for a program.
+pub fn error(code: ErrorCode, refusal: &Refusal) -> ErrorData {
+    ErrorData::new(code, refusal.to_text(), serde_json::to_value(refusal).ok())
 }
 
 /// A refusal is structured too, so that a program can act on its kind and next steps.

@@ -4,11 +4,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pentad_mcp::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, serve};
+use pentad_mcp::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, StateKey, serve};
+use pentad_model::approval::{Approval, ApprovalState, Subject};
 use pentad_model::invocation::{ThreadChoice, Workspace};
 use pentad_model::outcome::Omitted;
-use pentad_model::{CallId, Id, Invocation, Outcome, Part, Refusal, RefusalKind, Status, ThreadId, Verb};
-use pentad_program::{Attendance, Progress, Verbs};
+use pentad_model::{
+    ApprovalId, CallId, Id, Invocation, Name, Outcome, Part, Refusal, RefusalKind, Status, ThreadId,
+    Timestamp, Verb,
+};
+use pentad_program::{Answer, Attendance, Progress, Verbs};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::sync::{Notify, mpsc};
@@ -38,6 +42,49 @@ pub fn fixed_outcome(verb: Verb) -> Outcome {
     }
 }
 
+/// The approval that the address `ask` and its like wait for.
+pub fn approval(number: u8, run_at_most: bool) -> Approval {
+    Approval {
+        id: ApprovalId(Id::from_bytes([number; 16])),
+        thread: ThreadId(Id::from_bytes([2; 16])),
+        run: None,
+        subject: Subject {
+            actor: "client:tester".parse().unwrap(),
+            agent: Name::main(),
+            act: "read:file:/etc/hosts".to_owned(),
+            input_hash: String::new(),
+            closure_hash: String::new(),
+        },
+        question: "read file:/etc/hosts\u{202e}".to_owned(),
+        run_at_most,
+        state: ApprovalState::Open,
+        answered_by: None,
+        created_at: Timestamp(0),
+        answered_at: None,
+    }
+}
+
+/// Does what the engine does with an approval.
+async fn ask(attendance: &Attendance, approval: Approval, outcome: &mut Outcome) {
+    let answer = match &attendance.asker {
+        None => Answer::Unanswered,
+        Some(asker) => tokio::select! {
+            answer = asker.ask(&approval) => answer,
+            () = attendance.cancel.cancelled() => Answer::Unanswered,
+        },
+    };
+    outcome.text = serde_json::to_string(&answer).unwrap();
+    if !matches!(answer, Answer::Granted(_)) {
+        let (kind, status) = match answer {
+            Answer::Denied => (RefusalKind::Forbidden, Status::Refused),
+            _ => (RefusalKind::ApprovalRequired, Status::Waiting),
+        };
+        let text = format!("{} approval:{}", outcome.text, approval.id);
+        outcome.status = status;
+        outcome.refusal = Some(Refusal::new(kind, "read:file:/etc/hosts", text));
+    }
+}
+
 #[async_trait]
 impl Verbs for Obedient {
     async fn invoke(&self, invocation: Invocation, attendance: Attendance) -> Outcome {
@@ -53,6 +100,17 @@ impl Verbs for Obedient {
                 attendance.cancel.cancelled().await;
                 self.canceled.notify_one();
                 outcome.status = Status::Failed;
+            }
+            "ask" => {
+                ask(&attendance, approval(3, false), &mut outcome).await;
+                self.canceled.notify_one();
+            }
+            "ask at most" => ask(&attendance, approval(4, true), &mut outcome).await,
+            "ask twice" => {
+                ask(&attendance, approval(3, false), &mut outcome).await;
+                if outcome.status == Status::Ok {
+                    ask(&attendance, approval(5, false), &mut outcome).await;
+                }
             }
             "stuck" => std::future::pending().await,
             "release" => self.release.notified().await,
@@ -121,9 +179,15 @@ pub fn options() -> FaceOptions {
         client: None,
         on_behalf_of: None,
         view_bytes: Some(32 << 10),
+        state_key: None,
         limits: FaceLimits::default(),
         shutdown: CancellationToken::new(),
     }
+}
+
+/// The key of a home.
+pub fn state_key(byte: u8) -> StateKey {
+    StateKey::read_by(move || Ok(vec![byte; 32]))
 }
 
 /// A running face and the client's ends of its pipes.
@@ -205,9 +269,13 @@ impl Client {
     }
 
     pub async fn initialize(&mut self, version: &str) -> Value {
+        self.initialize_with(version, json!({})).await
+    }
+
+    pub async fn initialize_with(&mut self, version: &str, capabilities: Value) -> Value {
         self.send(
             json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-            "protocolVersion": version, "capabilities": {},
+            "protocolVersion": version, "capabilities": capabilities,
             "clientInfo": {"name": "Claude Code (beta)", "version": "1"}}}),
         )
         .await;

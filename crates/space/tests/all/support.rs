@@ -16,7 +16,7 @@ use pentad_model::run::Run;
 use pentad_model::thread::Thread;
 use pentad_model::verb::Request;
 use pentad_model::{
-    Actor, ApprovalId, GrantSet, Id, IdEnding, Name, Refusal, RunId, ThreadId, Timestamp, Verb,
+    Actor, ApprovalId, Caller, GrantSet, Id, IdEnding, Name, Refusal, RunId, ThreadId, Timestamp, Verb,
 };
 use pentad_program::{
     ActivityFilter, ApprovalFilter, Attachment, Attendance, BlobRef, Durability, EventPage, EventRange,
@@ -249,7 +249,7 @@ impl Store for MemoryStore {
         &self,
         _: ApprovalId,
         _: ApprovalState,
-        _: Actor,
+        _: Caller,
         _: Timestamp,
     ) -> Result<Approval, StoreError> {
         unused()

@@ -16,7 +16,7 @@ use pentad_model::plan::Plan;
 use pentad_model::run::Run;
 use pentad_model::thread::Thread;
 use pentad_model::{
-    Actor, ApprovalId, CallId, IdEnding, Invocation, Name, Outcome, Refusal, RunId, Status, ThreadId,
+    Actor, ApprovalId, CallId, Caller, IdEnding, Invocation, Name, Outcome, Refusal, RunId, Status, ThreadId,
     Timestamp,
 };
 use pentad_program::*;
@@ -172,7 +172,7 @@ impl Store for Feeding {
         &self,
         _: ApprovalId,
         _: ApprovalState,
-        _: Actor,
+        _: Caller,
         _: Timestamp,
     ) -> Result<Approval, StoreError> {
         Err(StoreError::Closed)
@@ -290,6 +290,7 @@ pub fn face(echo: Arc<Echo>, store: Arc<Feeding>, access: Access, uploads: &Path
         store,
         attachments: Arc::new(Counting),
         access,
+        state_key: None,
         hosts: vec!["pentad.lan".to_owned()],
         workspace: workspace("/default"),
         workspaces: BTreeMap::from([("site".parse().unwrap(), workspace("/src/site"))]),

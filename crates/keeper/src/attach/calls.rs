@@ -1,0 +1,78 @@
+//! What is asked over the link, as both ends write and read it.
+
+use std::path::PathBuf;
+
+use pentad_model::approval::Approval;
+use pentad_model::{Event, Invocation};
+use pentad_program::{ActivityFilter, Answer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::desk::HttpAsk;
+
+/// A call of a face.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "method", content = "params", rename_all = "snake_case")]
+pub(super) enum FaceCall {
+    /// Runs one verb; answered with the outcome.
+    Invoke(Box<Invocation>),
+    InputSchema {
+        tool: String,
+    },
+    Explain {
+        invocation: Box<Invocation>,
+        tool: String,
+        input: Map<String, Value>,
+    },
+    Answer {
+        id: String,
+        answer: Answer,
+    },
+    AttachFile {
+        file: PathBuf,
+        name: Option<String>,
+    },
+    FindThread {
+        ending: String,
+    },
+    Head {},
+    Activity(ActivityFilter),
+    Follow {
+        after: u64,
+        limit: usize,
+    },
+    ServeHttp(HttpAsk),
+    Statuses {},
+}
+
+/// An event as it travels: its place in the journal is no part of the event itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Placed(u64, Event);
+
+impl Placed {
+    /// Puts places beside events.
+    pub fn all(events: Vec<Event>) -> Vec<Self> {
+        events
+            .into_iter()
+            .map(|event| Self(event.position, event))
+            .collect()
+    }
+
+    /// Puts the place back.
+    pub fn event(self) -> Event {
+        Event {
+            position: self.0,
+            ..self.1
+        }
+    }
+}
+
+/// A call of the keeper to a face.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "method", content = "params", rename_all = "snake_case")]
+pub(super) enum KeeperCall {
+    /// Puts an approval before whoever is behind the call `call`; answered with an [`Answer`].
+    Approve { call: u64, approval: Box<Approval> },
+    /// Asks for variables by name; answered with those that are set.
+    Variables { names: Vec<String> },
+}

@@ -1,0 +1,118 @@
+//! Asking within a session: the server's own request to the client, while the call waits.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pentad_model::approval::Approval;
+use pentad_program::{Answer, Asker};
+use rmcp::RoleServer;
+use rmcp::model::{CancelledNotificationParam, ClientResult, ElicitRequest, RequestId, ServerRequest};
+use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
+use tokio::sync::{mpsc, oneshot};
+
+use super::form;
+
+/// One question on its way to the client; whoever waits for it hangs up when the call ends.
+#[derive(Debug)]
+struct Put {
+    approval: Approval,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// Hands questions to the task that serves the request.
+///
+/// The engine works in a task of its own, but a question must be sent from the request's, where the transport knows
+/// which request it belongs to.
+#[derive(Debug)]
+pub struct SessionAsker {
+    questions: mpsc::Sender<Put>,
+}
+
+impl SessionAsker {
+    pub fn new() -> (Self, Questions) {
+        let (questions, taken) = mpsc::channel(1);
+        (Self { questions }, Questions { taken, shown: None })
+    }
+}
+
+#[async_trait]
+impl Asker for SessionAsker {
+    async fn ask(&self, approval: &Approval) -> Answer {
+        let (reply, answer) = oneshot::channel();
+        let put = Put {
+            approval: approval.clone(),
+            reply,
+        };
+        // Without a task that serves it any more, the client is gone.
+        if self.questions.send(put).await.is_err() {
+            return Answer::Unanswered;
+        }
+        answer.await.unwrap_or(Answer::Unanswered)
+    }
+}
+
+/// The questions of one call: those on their way, and the one that the client has before it.
+#[derive(Debug)]
+pub struct Questions {
+    taken: mpsc::Receiver<Put>,
+    shown: Option<RequestId>,
+}
+
+impl Questions {
+    /// Puts one question after the other, until nobody can ask any more.
+    pub async fn serve(&mut self, peer: &Peer<RoleServer>, limit: Duration) {
+        while let Some(put) = self.taken.recv().await {
+            elicit(peer, put, limit, &mut self.shown).await;
+            self.withdraw(peer).await;
+        }
+    }
+
+    /// Takes back the question that nobody waits for any more, if there is one.
+    pub async fn withdraw(&mut self, peer: &Peer<RoleServer>) {
+        let Some(id) = self.shown.take() else { return };
+        let void = CancelledNotificationParam::new(Some(id), Some("the call has ended".to_owned()));
+        if let Err(error) = peer.notify_cancelled(void).await {
+            tracing::debug!(%error, "the client could not be told that a question is void");
+        }
+    }
+}
+
+/// Shows one question; what stands in `shown` afterwards was not answered, and nobody waits for it.
+async fn elicit(peer: &Peer<RoleServer>, put: Put, limit: Duration, shown: &mut Option<RequestId>) {
+    let Put { approval, mut reply } = put;
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form::form(&approval)));
+    let options = PeerRequestOptions::with_timeout(limit);
+    let sent = match peer.send_request_with_option(request, options).await {
+        Ok(sent) => sent,
+        Err(error) => {
+            tracing::debug!(%error, approval = %approval.id, "a question could not be put to the client");
+            return;
+        }
+    };
+    *shown = Some(sent.id.clone());
+    let answer = tokio::select! {
+        result = sent.await_response() => read(&approval, result),
+        () = reply.closed() => return,
+    };
+    *shown = None;
+    // Nobody may wait any more: the call can have ended in this very moment.
+    let _ = reply.send(answer);
+}
+
+fn read(approval: &Approval, result: Result<ClientResult, ServiceError>) -> Answer {
+    match result {
+        Ok(ClientResult::ElicitResult(result)) => form::answer(&result).unwrap_or_else(|| {
+            tracing::warn!(approval = %approval.id, "the client accepted a question without a decision");
+            Answer::Unanswered
+        }),
+        Ok(other) => {
+            tracing::warn!(?other, approval = %approval.id, "the client answered something else than a question");
+            Answer::Unanswered
+        }
+        // Too late, refused, or gone: the question stays open for a person elsewhere.
+        Err(error) => {
+            tracing::debug!(%error, approval = %approval.id, "a question was not answered");
+            Answer::Unanswered
+        }
+    }
+}

@@ -10,6 +10,7 @@ pub mod measure;
 mod reload;
 mod resources;
 mod servers;
+mod tokens;
 mod unusable;
 
 use std::collections::BTreeMap;
@@ -39,10 +40,12 @@ use tokio_util::task::TaskTracker;
 use self::desk::LocalDesk;
 use self::environment::Variables;
 use self::explain::CatalogContracts;
-pub use self::key::state_key;
+pub use self::key::{home_key, state_key};
 use self::reload::{Followers, Reload};
 use self::resources::Resources;
 use self::servers::Servers;
+pub use self::servers::{default_limits, server_config};
+pub use self::tokens::HomeTokens;
 
 /// The argument with which our own binary becomes the spawner.
 pub const SPAWNER_ARGUMENT: &str = "__spawner";

@@ -39,9 +39,14 @@ pub(crate) struct Context {
     pub now: Timestamp,
     /// How long acts may take from here.
     pub time_left: Duration,
+    /// The event "called" while it waits to be written with whatever is recorded next.
+    pub opening: Opening,
     /// How the run of this invocation ended; written in one transaction with its answer.
     pub settlement: Settlement,
 }
+
+/// An event that waits to be written; it goes when it was.
+pub(crate) type Opening = Arc<Mutex<Option<NewEvent>>>;
 
 /// A settlement that waits to be written.
 pub(crate) type Settlement = Arc<Mutex<Option<(RunChange, NewEvent)>>>;
@@ -56,6 +61,7 @@ impl Context {
     pub fn limited(&self, limit: Duration) -> Self {
         let mut limited = self.detached();
         limited.attendance = self.attendance.clone();
+        limited.opening = Arc::clone(&self.opening);
         limited.settlement = Arc::clone(&self.settlement);
         limited.time_left = self.time_left.min(limit);
         limited
@@ -76,6 +82,7 @@ impl Context {
             },
             now: self.now,
             time_left: self.time_left,
+            opening: Opening::default(),
             settlement: Settlement::default(),
         }
     }
@@ -206,6 +213,7 @@ impl Engine {
             attendance: Attendance { cancel, ..attendance },
             now,
             time_left,
+            opening: Opening::default(),
             settlement: Settlement::default(),
         })
     }

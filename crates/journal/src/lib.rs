@@ -170,7 +170,9 @@ impl Journal {
         )?;
         let (files, filing) = workers::start("journal-files", 2, options.queue.max(1), || ())?;
         let threads = std::iter::once(thread).chain(reading).chain(filing).collect();
-        let blobs = Blobs::new(state_dir, options.max_blob_bytes);
+        // This process is the owner of what it writes, whoever it says owns its runs.
+        let blobs = Blobs::new(state_dir, options.max_blob_bytes, Owner::current());
+        blobs.sweep();
         let senders = Senders {
             writer: sender,
             readers,

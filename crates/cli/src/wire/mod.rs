@@ -59,7 +59,7 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(2);
 /// Whether files are followed while the home is open, or looked at when asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// One command: nothing is watched.
+    /// One command: nothing is watched, and recipes are read once.
     Once,
     /// A face that stays: recipe roots are watched.
     Long,
@@ -116,8 +116,9 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         Imports::default(),
         Arc::clone(&launchers),
     ));
-    if lifetime == Lifetime::Long {
-        recipes.watch();
+    match lifetime {
+        Lifetime::Long => recipes.watch(),
+        Lifetime::Once => recipes.look_when_told(),
     }
     let library = Arc::new(Library::open(Arc::clone(&launchers)));
     let builtin = BuiltinSource::new(BuiltinParts {

@@ -91,15 +91,22 @@ impl Session {
         let attendance = Attendance {
             cancel: incoming.cancel,
             progress: incoming.progress,
-            asker: Some(Arc::new(OverLink {
-                link: Arc::clone(link),
-                call: incoming.id,
-                attached: self.attached.clone(),
-                reached: AtomicBool::new(true),
-            })),
+            asker: self
+                .peer
+                .may_be_asked(self.role)
+                .then(|| self.asker(link, incoming.id)),
             environment: Some(self.up_to_date_environment(link).await),
         };
         to_value(&self.desk.invoke(invocation, attendance).await)
+    }
+
+    fn asker(&self, link: &Arc<Link>, call: u64) -> Arc<dyn Asker> {
+        Arc::new(OverLink {
+            link: Arc::clone(link),
+            call,
+            attached: self.attached.clone(),
+            reached: AtomicBool::new(true),
+        })
     }
 
     async fn act(&self, link: &Arc<Link>, incoming: Incoming, call: FaceCall) -> Result<Value, Refusal> {

@@ -104,7 +104,7 @@ fn unknown_keys_name_line_and_nearest() {
     ");
     insta::assert_snapshot!(error("[servrs.x]\ncommand = \"a\"\n"), @r"
     /h/config.toml:1: servrs: there is no such key
-    Next: did you mean 'servers'? Supported here: http, limits, env, roots, servers, clients, sources, channels, providers, projects, call
+    Next: did you mean 'servers'? Supported here: http, limits, env, keeper, roots, servers, clients, sources, channels, providers, projects, call
     ");
     insta::assert_snapshot!(error("[channels.x]\nkind = \"file\"\n"), @r"
     /h/config.toml:1: channels.x: missing field `target`

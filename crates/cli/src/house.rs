@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::Globals;
 use crate::keep::{self, Place};
 use crate::shell::{calling, prepared_home, thread_choice};
-use crate::wire::{self, Lifetime};
+use crate::wire::Lifetime;
 
 /// One home, opened for one caller.
 pub struct House {
@@ -174,7 +174,7 @@ pub async fn serve_mcp(globals: &Globals, client: Option<Name>) -> anyhow::Resul
         client,
         on_behalf_of: None,
         view_bytes: None,
-        state_key: Some(wire::state_key(&home)),
+        state_key: Some(crate::wire::state_key(&home)),
         limits: FaceLimits::default(),
         shutdown: shutdown.clone(),
     };

@@ -153,14 +153,7 @@ fn templates(config: &Config) -> Vec<(String, &Template)> {
     let mut all = Vec::new();
     all.extend(config.http.token.iter().map(|t| ("http".to_owned(), t)));
     for (name, server) in config.servers.iter().filter(|(_, server)| !server.disabled) {
-        let parts = server
-            .command
-            .iter()
-            .chain(&server.url)
-            .chain(&server.args)
-            .chain(server.env.values())
-            .chain(server.headers.values());
-        all.extend(parts.map(|t| (format!("server {name}"), t)));
+        all.extend(server.templates().map(|t| (format!("server {name}"), t)));
     }
     all.extend(
         config

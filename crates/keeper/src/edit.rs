@@ -106,6 +106,8 @@ pub struct NewServer {
     pub launch: NewLaunch,
     /// Environment variables in the order given.
     pub env: Vec<(String, String)>,
+    /// Headers for an endpoint, in the order given.
+    pub headers: Vec<(String, String)>,
     /// The working directory.
     pub cwd: Option<String>,
     /// Who shares one process.
@@ -176,12 +178,14 @@ fn server_table(server: &NewServer) -> Table {
             table.insert("url", value(url.as_str()));
         }
     }
-    if !server.env.is_empty() {
-        let mut env = toml_edit::InlineTable::new();
-        for (name, text) in &server.env {
-            env.insert(name, text.as_str().into());
+    for (key, pairs) in [("env", &server.env), ("headers", &server.headers)] {
+        if !pairs.is_empty() {
+            let mut inline = toml_edit::InlineTable::new();
+            for (name, text) in pairs {
+                inline.insert(name, text.as_str().into());
+            }
+            table.insert(key, value(inline));
         }
-        table.insert("env", value(env));
     }
     if let Some(cwd) = &server.cwd {
         table.insert("cwd", value(cwd.as_str()));
@@ -218,6 +222,7 @@ mod tests {
                 args: vec!["-y".to_owned(), "a \"b\"".to_owned()],
             },
             env: vec![("TOKEN".to_owned(), "${secret:gh}".to_owned())],
+            headers: Vec::new(),
             cwd: None,
             share: Some(Share::Thread),
             trust: true,

@@ -163,17 +163,41 @@ impl Secrets {
     /// # Errors
     /// Refuses empty, oversized and NUL-carrying values; fails when the file cannot be read or written.
     pub fn set(&self, name: &SecretName, secret: &SecretValue) -> Result<bool, SecretError> {
-        let bad = |reason| SecretError::BadValue {
-            name: name.to_string(),
-            reason,
-        };
-        match secret.reveal() {
-            "" => return Err(bad("is empty; pentad secret rm removes a secret")),
-            text if text.len() > MAX_SECRET_BYTES => return Err(bad("is longer than 64 KiB")),
-            text if text.contains('\0') => return Err(bad("contains a NUL character")),
-            _ => {}
-        }
+        check(name, secret)?;
         self.update(|document| document.insert(name.as_str(), value(secret.reveal())).is_some())
+    }
+
+    /// Sets and removes several values at once, durably: all of them, or none.
+    ///
+    /// # Errors
+    /// Refuses as [`Self::set`] does; fails when the file cannot be read or written.
+    pub fn change(&self, changes: &[(SecretName, Option<SecretValue>)]) -> Result<(), SecretError> {
+        for (name, secret) in changes {
+            if let Some(secret) = secret {
+                check(name, secret)?;
+            }
+        }
+        self.update(|document| {
+            for (name, secret) in changes {
+                match secret {
+                    Some(secret) => drop(document.insert(name.as_str(), value(secret.reveal()))),
+                    None => drop(document.remove(name.as_str())),
+                }
+            }
+        })
+    }
+
+    /// Returns the values of these names that are set, from one reading of the file.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be read.
+    pub fn get_all(&self, names: &[SecretName]) -> Result<Vec<Option<SecretValue>>, SecretError> {
+        let document = self.load()?;
+        let found = |name: &SecretName| {
+            let text = document.get(name.as_str()).and_then(toml_edit::Item::as_str)?;
+            Some(SecretValue::new(text.to_owned()))
+        };
+        Ok(names.iter().map(found).collect())
     }
 
     /// Removes a value, durably; tells whether there was one.
@@ -222,6 +246,19 @@ impl Secrets {
     }
 }
 
+fn check(name: &SecretName, secret: &SecretValue) -> Result<(), SecretError> {
+    let bad = |reason| SecretError::BadValue {
+        name: name.to_string(),
+        reason,
+    };
+    match secret.reveal() {
+        "" => Err(bad("is empty; pentad secret rm removes a secret")),
+        text if text.len() > MAX_SECRET_BYTES => Err(bad("is longer than 64 KiB")),
+        text if text.contains('\0') => Err(bad("contains a NUL character")),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,6 +295,23 @@ mod tests {
         assert!(!secrets.remove(&name("a.b")).unwrap());
         assert_eq!(secrets.get(&name("a.b")).unwrap(), None);
         assert!(secrets.set(&name("x"), &SecretValue::new(String::new())).is_err());
+    }
+
+    #[test]
+    fn several_values_change_together_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let secrets = secrets(dir.path());
+        let value = |text: &str| Some(SecretValue::new(text.to_owned()));
+        secrets
+            .change(&[(name("a"), value("1")), (name("b"), value("2"))])
+            .unwrap();
+        let refused = secrets.change(&[(name("a"), value("3")), (name("c"), value(""))]);
+        assert!(refused.is_err());
+        secrets
+            .change(&[(name("b"), None), (name("c"), value("4"))])
+            .unwrap();
+        let found = secrets.get_all(&[name("a"), name("b"), name("c")]).unwrap();
+        assert_eq!(found, [value("1"), None, value("4")]);
     }
 
     #[test]

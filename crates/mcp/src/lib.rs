@@ -1,7 +1,7 @@
 //! The Model Context Protocol in both directions; the only crate that knows rmcp.
 //!
 //! [`serve`] offers the five verbs to any MCP client over a pair of byte streams, [`HttpFace`] over streamable HTTP.
-//! [`StdioServer`] makes a configured MCP server a source of tools.
+//! [`ConnectedServer`] makes a configured MCP server a source of tools, be it a process or a URL.
 
 mod face;
 mod http;
@@ -12,7 +12,9 @@ pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, StateKey, serve};
 pub use http::{HttpBody, HttpCaller, HttpFace, HttpLimits, HttpService};
 pub use lines::{FACE_MESSAGE_BYTES, LineReport, SERVER_MESSAGE_BYTES};
 pub use server::{
-    DEPTH_VARIABLE, LaunchFailure, LaunchSpec, Launched, MAX_DEPTH, ResourceRead, ServerConfig, ServerError,
-    ServerLauncher, ServerLimits, ServerProcess, ServerRuntime, Share, SpawnerLauncher, StdioServer,
-    ToolTrust,
+    CommandLine, ConnectedServer, DEPTH_VARIABLE, ElicitationAnswer, ElicitationForm, Elicitor, Endpoint,
+    EndpointError, KeptLogin, LaunchFailure, LaunchSpec, Launched, Login, LoginError, LoginResult,
+    LoginSettings, LoopbackRedirect, MAX_DEPTH, NoTokens, Reach, RedirectError, ResourceRead, ServerConfig,
+    ServerError, ServerLauncher, ServerLimits, ServerProcess, ServerRuntime, Share, SpawnerLauncher,
+    TokenStore, TokenStoreError, ToolTrust,
 };

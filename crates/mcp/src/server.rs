@@ -8,26 +8,40 @@ mod config;
 mod connection;
 mod core;
 mod document;
+mod elicit;
+mod endpoint;
 mod fingerprint;
 mod guard;
+mod http;
 mod instance;
 mod launch;
 mod listing;
+mod login;
 mod manifest;
 mod opening;
 mod output;
+mod party;
+mod pipes;
 mod process;
+mod rounds;
 mod routes;
+mod source;
 mod start;
 mod stderr;
-mod stdio;
 mod supervise;
 mod task;
+mod wire;
 
 pub use self::acting::ResourceRead;
-pub use self::config::{ServerConfig, ServerLimits, Share, ToolTrust};
+pub use self::config::{CommandLine, Reach, ServerConfig, ServerLimits, Share, ToolTrust};
 pub use self::core::ServerRuntime;
+pub use self::elicit::{ElicitationAnswer, ElicitationForm, Elicitor};
+pub use self::endpoint::{Endpoint, EndpointError, LoginSettings};
 pub use self::guard::{DEPTH_VARIABLE, MAX_DEPTH};
 pub use self::launch::{LaunchFailure, LaunchSpec, Launched, ServerLauncher, ServerProcess};
+pub use self::login::{
+    KeptLogin, Login, LoginError, LoginResult, LoopbackRedirect, NoTokens, RedirectError, TokenStore,
+    TokenStoreError,
+};
 pub use self::process::SpawnerLauncher;
-pub use self::stdio::{ServerError, StdioServer};
+pub use self::source::{ConnectedServer, ServerError};

@@ -39,7 +39,7 @@ impl Bench {
         });
         let lazy = LazyVerbs::ready(Arc::clone(&verbs) as Arc<dyn Verbs>);
         Self {
-            face: HttpFace::new(lazy, limits, None),
+            face: HttpFace::new(lazy, None, limits),
             verbs,
             started: heard,
         }
@@ -285,7 +285,7 @@ async fn a_home_that_cannot_be_opened_is_the_calls_refusal() {
         let refusal = Refusal::new(RefusalKind::Unavailable, "home", "The home is locked.");
         Box::pin(std::future::ready(Err(refusal)))
     });
-    let face = HttpFace::new(lazy, HttpLimits::default(), None);
+    let face = HttpFace::new(lazy, None, HttpLimits::default());
     let message = modern(
         1,
         "tools/call",

@@ -1,4 +1,7 @@
+mod login;
+
 use std::process::ExitCode;
+use std::time::Duration;
 
 use pentad_keeper::add_server;
 use pentad_keeper::config::Share;
@@ -16,7 +19,9 @@ Examples:
   pentad connect files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents
   pentad connect github --env GITHUB_TOKEN='${secret:github}' -- github-mcp-server stdio
   pentad connect browser --share thread -- npx -y @playwright/mcp
-  pentad connect docs --url https://mcp.example.org/mcp";
+  pentad connect docs --url https://mcp.example.org/mcp
+  pentad connect issues --url https://mcp.example.org/mcp --header 'X-Api-Key=${secret:issues}'
+  pentad connect docs --login";
 
 /// Who shares one process of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -33,15 +38,33 @@ pub enum Sharing {
 ///
 /// The server is started with the first call of one of its tools. Its tools are found by search, they never grow the
 /// payload of a client. --cwd is the server's working directory. Values that are secret belong into the secret store: --env NAME='${secret:NAME}'.
+///
+/// A server with a url may want a person to log in: --login opens its page in a browser, waits, and keeps what comes of
+/// it among the secrets of the home. --logout forgets it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[command(group(clap::ArgGroup::new("launch").required(true).args(["url", "command"])))]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["url", "command", "login", "logout"])))]
 pub struct Args {
     /// The server's name: a-z 0-9 _ -
     pub name: String,
     /// A server that runs elsewhere
-    #[arg(long)]
+    #[arg(long, conflicts_with = "command")]
     pub url: Option<String>,
+    /// A header for --url
+    #[arg(long, value_name = "NAME=VALUE", requires = "url")]
+    pub header: Vec<String>,
+    /// Log in at the server, in a browser
+    #[arg(long, conflicts_with_all = ["command", "logout"])]
+    pub login: bool,
+    /// Forget the login
+    #[arg(long, conflicts_with_all = ["command", "url"])]
+    pub logout: bool,
+    /// Print the page to log in, and open no browser
+    #[arg(long, requires = "login")]
+    pub no_browser: bool,
+    /// How long to wait for the login
+    #[arg(long, value_name = "SECONDS", requires = "login", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub wait: u64,
     /// The program and its arguments, after --
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -67,6 +90,16 @@ impl Args {
         }
         let home = prepared_home(globals)?;
         let name = self.name.clone();
+        if self.logout {
+            return login::log_out(&home, &name, terminal);
+        }
+        let wanted = self.login.then(|| login::Wanted {
+            browser: !self.no_browser,
+            wait: Duration::from_secs(self.wait),
+        });
+        if let (None, Some(wanted)) = (&self.url, &wanted) {
+            return login::log_in(&home, &name, wanted, terminal);
+        }
         let replace = self.replace;
         let mut server = self.server()?;
         if let (Some(cwd), NewLaunch::Command { .. }) = (&globals.cwd, &server.launch) {
@@ -75,6 +108,9 @@ impl Args {
         }
         let notes = secret_notes(&server);
         add_server(&home, &name, &server, replace)?;
+        if let Some(wanted) = wanted {
+            return login::log_in(&home, &name, &wanted, terminal);
+        }
         if terminal.json {
             let value = serde_json::json!({"status": "ok", "server": name, "config": home.config_file(), "notes": notes});
             return Ok(terminal.emit(&Rendered::data(format!("{value}\n"), 0)));
@@ -116,9 +152,15 @@ impl Args {
             .iter()
             .map(|pair| env_pair(pair))
             .collect::<Result<_, _>>()?;
+        let headers = self
+            .header
+            .iter()
+            .map(|pair| header_pair(pair))
+            .collect::<Result<_, _>>()?;
         Ok(NewServer {
             launch,
             env,
+            headers,
             cwd: None,
             share: self.share.map(|share| match share {
                 Sharing::Home => Share::Home,
@@ -128,6 +170,17 @@ impl Args {
             trust: self.trust,
         })
     }
+}
+
+/// Takes `NAME=VALUE`, and `NAME: VALUE` as people paste it.
+fn header_pair(pair: &str) -> anyhow::Result<(String, String)> {
+    let (name, value) = pair.split_once(['=', ':']).ok_or_else(|| {
+        usage(format!(
+            "--header takes NAME=VALUE; '{}' has no '='",
+            pentad_model::text::excerpt(pair, 20)
+        ))
+    })?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 fn env_pair(pair: &str) -> anyhow::Result<(String, String)> {
@@ -156,12 +209,17 @@ fn is_pentad(program: &str) -> bool {
 /// Says which literal values look like secrets, by name or form; never the values.
 fn secret_notes(server: &NewServer) -> Vec<String> {
     let mut notes = Vec::new();
-    for (name, value) in &server.env {
+    for (option, name, value) in server
+        .env
+        .iter()
+        .map(|(name, value)| ("env", name, value))
+        .chain(server.headers.iter().map(|(name, value)| ("header", name, value)))
+    {
         let literal = Template::parse(value, Origin::OwnConfig).is_ok_and(|template| template.is_literal());
         if literal && !value.is_empty() && (is_secret_name(name) || looks_secret(value)) {
             let secret = name.to_ascii_lowercase().replace('_', "-");
             notes.push(format!(
-                "{name} looks like a secret and stands readable in config.toml; pentad secret set {secret}, then connect again with --replace --env {name}='${{secret:{secret}}}'"
+                "{name} looks like a secret and stands readable in config.toml; pentad secret set {secret}, then connect again with --replace --{option} {name}='${{secret:{secret}}}'"
             ));
         }
     }
@@ -187,6 +245,8 @@ fn is_secret_name(name: &str) -> bool {
         "ACCESS_KEY",
         "PRIVATE_KEY",
         "CREDENTIAL",
+        "AUTHORIZATION",
+        "API-KEY",
     ]
     .iter()
     .any(|part| upper.contains(part))
@@ -247,6 +307,11 @@ mod tests {
         assert!(server(&["--url", "https://a.example", "--", "x"]).is_err());
         assert!(server(&["--url", "ftp://a.example"]).is_err());
         assert!(server(&["--env", "1=2", "--", "x"]).is_err());
+        let url = server(&["--url", "https://a.example", "--header", "X-Key: ${secret:k}"]).unwrap();
+        assert_eq!(url.headers, [("X-Key".to_owned(), "${secret:k}".to_owned())]);
+        assert!(server(&["--header", "a=b", "--", "x"]).is_err());
+        assert!(server(&["--login", "--", "x"]).is_err());
+        assert!(server(&["--login", "--logout"]).is_err());
     }
 
     #[test]

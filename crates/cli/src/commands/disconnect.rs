@@ -1,15 +1,18 @@
 use std::process::ExitCode;
 
 use pentad_keeper::{Config, remove_server};
+use pentad_mcp::TokenStore as _;
 
 use crate::args::Globals;
+use crate::invoke::block_on;
 use crate::render::Rendered;
 use crate::shell::{prepared_home, require_no_agent};
 use crate::terminal::Terminal;
+use crate::wire::HomeTokens;
 
 /// Disconnect an MCP server
 ///
-/// Removes it from config.toml. Other lines and comments stay as they are.
+/// Removes it from config.toml, and its login. Other lines and comments stay as they are.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  pentad disconnect github")]
 pub struct Args {
@@ -23,6 +26,8 @@ impl Args {
         let home = prepared_home(globals)?;
         let name = &self.name;
         let removed = remove_server(&home, name)?;
+        // A login is for the server that was there; the next one of this name is another.
+        block_on(HomeTokens::of(&home).remove(name))??;
         let code = u8::from(!removed);
         let rendered = match (terminal.json, removed) {
             (true, _) => Rendered::data(

@@ -6,9 +6,11 @@ mod explain;
 mod http;
 mod key;
 mod lookup;
+pub mod measure;
 mod reload;
 mod resources;
 mod servers;
+mod tokens;
 mod unusable;
 
 use std::collections::BTreeMap;
@@ -38,10 +40,12 @@ use tokio_util::task::TaskTracker;
 use self::desk::LocalDesk;
 use self::environment::Variables;
 use self::explain::CatalogContracts;
-pub use self::key::state_key;
+pub use self::key::{home_key, state_key};
 use self::reload::{Followers, Reload};
 use self::resources::Resources;
 use self::servers::Servers;
+pub use self::servers::{default_limits, server_config};
+pub use self::tokens::HomeTokens;
 
 /// The argument with which our own binary becomes the spawner.
 pub const SPAWNER_ARGUMENT: &str = "__spawner";
@@ -55,7 +59,7 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(2);
 /// Whether files are followed while the home is open, or looked at when asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// One command: nothing is watched.
+    /// One command: nothing is watched, and recipes are read once.
     Once,
     /// A face that stays: recipe roots are watched.
     Long,
@@ -112,8 +116,9 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         Imports::default(),
         Arc::clone(&launchers),
     ));
-    if lifetime == Lifetime::Long {
-        recipes.watch();
+    match lifetime {
+        Lifetime::Long => recipes.watch(),
+        Lifetime::Once => recipes.look_when_told(),
     }
     let library = Arc::new(Library::open(Arc::clone(&launchers)));
     let builtin = BuiltinSource::new(BuiltinParts {
@@ -366,6 +371,13 @@ fn space(home: &Home, config: &Config, store: &Arc<dyn Store>) -> Space {
     if let Some(dir) = std::env::var_os("HOME") {
         forbidden.extend(known_client_configs(&PathBuf::from(dir)));
     }
+    // Backups of clients' files are as full of keys as the files were.
+    let imported = pentad_import::record::Record::all(home);
+    forbidden.extend(
+        imported
+            .into_iter()
+            .flat_map(|record| [record.target, record.backup]),
+    );
     let limits = SpaceLimits {
         attachment_bytes: config.limits.attachment_bytes,
         ..SpaceLimits::default()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pentad_mcp::{ResourceRead, StdioServer};
+use pentad_mcp::{ConnectedServer, ResourceRead};
 use pentad_model::address::Family;
 use pentad_model::outcome::{Part, Product};
 use pentad_model::text::visible;
@@ -23,7 +23,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    fn server(&self, name: &str) -> Result<Arc<StdioServer>, Refusal> {
+    fn server(&self, name: &str) -> Result<Arc<ConnectedServer>, Refusal> {
         self.servers.get(name).ok_or_else(|| {
             Refusal::new(
                 RefusalKind::NotFound,

@@ -7,16 +7,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use pentad_catalog::Catalog;
-use pentad_keeper::config::{ServerEntry, Share};
-use pentad_keeper::template::TemplateError;
-use pentad_keeper::{Config, Home, Secrets};
-use pentad_mcp::{DEPTH_VARIABLE, ServerConfig, ServerLimits, ServerRuntime, StdioServer, ToolTrust};
+use pentad_keeper::config::{OauthEntry, ServerEntry, Share};
+use pentad_keeper::template::{Template, TemplateError};
+use pentad_keeper::{Config, Home, Lookup, SecretValue, Secrets};
+use pentad_mcp::{
+    CommandLine, ConnectedServer, DEPTH_VARIABLE, Endpoint, LoginSettings, Reach, ServerConfig, ServerLimits,
+    ServerRuntime, ToolTrust,
+};
 use pentad_process::{Spawner, clean_env};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use super::environment::Variables;
 use super::lookup::HomeLookup;
+use super::tokens::HomeTokens;
 use super::unusable::Unusable;
 
 /// How many servers start at a time.
@@ -32,7 +36,9 @@ pub struct Servers {
     starts: Arc<Semaphore>,
     /// What is in force, by name.
     known: tokio::sync::Mutex<BTreeMap<String, ServerEntry>>,
-    usable: RwLock<BTreeMap<String, Arc<StdioServer>>>,
+    /// The secrets that each was made with.
+    used: tokio::sync::Mutex<BTreeMap<String, UsedSecrets>>,
+    usable: RwLock<BTreeMap<String, Arc<ConnectedServer>>>,
 }
 
 impl Servers {
@@ -44,12 +50,13 @@ impl Servers {
             spawner: Arc::clone(spawner),
             starts: Arc::new(Semaphore::new(STARTS)),
             known: tokio::sync::Mutex::default(),
+            used: tokio::sync::Mutex::default(),
             usable: RwLock::default(),
         }
     }
 
     /// Returns a server that can be used.
-    pub fn get(&self, name: &str) -> Option<Arc<StdioServer>> {
+    pub fn get(&self, name: &str) -> Option<Arc<ConnectedServer>> {
         self.usable
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -129,14 +136,13 @@ impl Servers {
         });
     }
 
-    /// Has the servers made again whose entries refer to secrets: one of them has changed.
+    /// Has the servers made again whose entries refer to secrets that have changed since they were made. A token that is
+    /// renewed is a changed secret as well, and no reason to end anything.
     pub async fn forget_those_with_secrets(&self) {
         let mut known = self.known.lock().await;
-        known.retain(|_, entry| {
-            entry
-                .templates()
-                .all(|template| template.secrets().next().is_none())
-        });
+        let used = self.used.lock().await;
+        let secrets = Secrets::of(&self.home);
+        known.retain(|name, entry| used.get(name) == Some(&values_of(entry, &secrets)));
     }
 
     async fn make(&self, config: &Config, fresh: Vec<(String, ServerEntry)>) -> anyhow::Result<Vec<Made>> {
@@ -149,6 +155,10 @@ impl Servers {
             runtime: Handle::current(),
         };
         let limits = default_limits(config);
+        let used = fresh
+            .iter()
+            .map(|(name, entry)| (name.clone(), values_of(entry, &lookup.secrets)));
+        self.used.lock().await.extend(used);
         let making = tokio::task::spawn_blocking(move || {
             fresh
                 .into_iter()
@@ -162,8 +172,19 @@ impl Servers {
     }
 }
 
+/// The secrets that an entry refers to, with their values.
+type UsedSecrets = BTreeMap<String, Option<SecretValue>>;
+
+fn values_of(entry: &ServerEntry, secrets: &Secrets) -> UsedSecrets {
+    entry
+        .templates()
+        .flat_map(|template| template.secrets())
+        .map(|name| (name.to_string(), secrets.get(name).ok().flatten()))
+        .collect()
+}
+
 /// A server, or why it cannot be used.
-type Made = (String, Result<Arc<StdioServer>, String>);
+type Made = (String, Result<Arc<ConnectedServer>, String>);
 
 fn server(
     name: &str,
@@ -171,44 +192,28 @@ fn server(
     limits: &ServerLimits,
     runtime: &ServerRuntime,
     lookup: &HomeLookup,
-) -> Result<Arc<StdioServer>, String> {
-    if entry.url.is_some() {
-        return Err(
-            "servers that are reached by url are not supported by this build; use command".to_owned(),
-        );
-    }
-    let config = server_config(name, entry, limits, lookup).map_err(|error| error.to_string())?;
-    StdioServer::new(config, runtime.clone())
+) -> Result<Arc<ConnectedServer>, String> {
+    let config = server_config(name, entry, limits, lookup)?;
+    ConnectedServer::new(config, runtime.clone())
         .map(Arc::new)
         .map_err(|error| error.to_string())
 }
 
-fn server_config(
+/// Returns an entry of the configuration with its references resolved.
+///
+/// # Errors
+/// Says in a sentence what cannot be used; no secret is in it.
+pub fn server_config(
     name: &str,
     entry: &ServerEntry,
     limits: &ServerLimits,
-    lookup: &HomeLookup,
-) -> Result<ServerConfig, TemplateError> {
-    let resolve =
-        |template: &pentad_keeper::Template| template.resolve(lookup).map(|v| v.reveal().to_owned());
-    let command = entry
-        .command
-        .as_ref()
-        .map(resolve)
-        .transpose()?
-        .unwrap_or_default();
-    let mut config = ServerConfig::new(name, command);
-    config.args = entry.args.iter().map(resolve).collect::<Result<_, _>>()?;
-    config.env = entry
-        .env
-        .iter()
-        .map(|(key, value)| Ok((key.clone(), resolve(value)?)))
-        .collect::<Result<_, TemplateError>>()?;
-    let home_dir = std::env::var_os("HOME").map(PathBuf::from);
-    config.cwd = entry
-        .cwd
-        .as_ref()
-        .map(|cwd| pentad_keeper::doctor::expand_tilde(cwd, home_dir.as_deref()));
+    lookup: &dyn Lookup,
+) -> Result<ServerConfig, String> {
+    let reach = match &entry.url {
+        Some(url) => Reach::Url(endpoint(url, entry, lookup)?),
+        None => Reach::Command(command_line(entry, lookup).map_err(|error| error.to_string())?),
+    };
+    let mut config = ServerConfig::new(name, reach);
     config.share = match entry.share.unwrap_or(Share::Home) {
         Share::Home => pentad_mcp::Share::Home,
         Share::Workspace => pentad_mcp::Share::Workspace,
@@ -236,7 +241,67 @@ fn server_config(
     Ok(config)
 }
 
-fn default_limits(config: &Config) -> ServerLimits {
+fn resolve(template: &Template, lookup: &dyn Lookup) -> Result<String, TemplateError> {
+    template.resolve(lookup).map(|value| value.reveal().to_owned())
+}
+
+fn resolve_all(
+    templates: &BTreeMap<String, Template>,
+    lookup: &dyn Lookup,
+) -> Result<BTreeMap<String, String>, TemplateError> {
+    templates
+        .iter()
+        .map(|(key, template)| Ok((key.clone(), resolve(template, lookup)?)))
+        .collect()
+}
+
+fn command_line(entry: &ServerEntry, lookup: &dyn Lookup) -> Result<CommandLine, TemplateError> {
+    let home_dir = std::env::var_os("HOME").map(PathBuf::from);
+    let program = entry.command.as_ref().map(|command| resolve(command, lookup));
+    Ok(CommandLine {
+        program: program.transpose()?.unwrap_or_default(),
+        args: entry
+            .args
+            .iter()
+            .map(|arg| resolve(arg, lookup))
+            .collect::<Result<_, _>>()?,
+        env: resolve_all(&entry.env, lookup)?,
+        cwd: entry
+            .cwd
+            .as_ref()
+            .map(|cwd| pentad_keeper::doctor::expand_tilde(cwd, home_dir.as_deref())),
+    })
+}
+
+fn endpoint(url: &Template, entry: &ServerEntry, lookup: &dyn Lookup) -> Result<Endpoint, String> {
+    let text = |error: TemplateError| error.to_string();
+    let url = resolve(url, lookup).map_err(text)?;
+    let headers = resolve_all(&entry.headers, lookup).map_err(text)?;
+    let mut endpoint = Endpoint::new(&url, &headers).map_err(|error| error.to_string())?;
+    if let Some(oauth) = &entry.oauth {
+        endpoint.login = login(oauth, lookup).map_err(text)?;
+    }
+    Ok(endpoint)
+}
+
+fn login(oauth: &OauthEntry, lookup: &dyn Lookup) -> Result<LoginSettings, TemplateError> {
+    let optional = |template: &Option<Template>| {
+        template
+            .as_ref()
+            .map(|template| resolve(template, lookup))
+            .transpose()
+    };
+    Ok(LoginSettings {
+        client_id: optional(&oauth.client_id)?,
+        client_secret: optional(&oauth.client_secret)?,
+        client_metadata_url: oauth.client_metadata_url.clone(),
+        scopes: oauth.scopes.clone(),
+        redirect_port: oauth.redirect_port,
+    })
+}
+
+/// Returns the limits of a server whose entry names none.
+pub fn default_limits(config: &Config) -> ServerLimits {
     ServerLimits {
         start_timeout: config.limits.start_seconds.0,
         idle_timeout: config.limits.idle_seconds.0,
@@ -269,5 +334,7 @@ fn runtime(
         own_executable: std::env::current_exe().ok(),
         depth,
         starts: Arc::clone(starts),
+        tokens: Arc::new(HomeTokens::of(home)),
+        elicitor: None,
     })
 }

@@ -14,7 +14,7 @@ pub use self::period::Period;
 pub use self::problem::{ConfigError, line_at};
 pub(crate) use self::sections::bad_server_name;
 pub use self::sections::{
-    CallRules, ChannelEntry, ChannelKind, ClientEntry, Config, DeliverOn, EnvRules, Http, Limits,
+    CallRules, ChannelEntry, ChannelKind, ClientEntry, Config, DeliverOn, EnvRules, Http, Limits, OauthEntry,
     ProjectEntry, ProviderEntry, RootEntry, RootFormat, ServerEntry, Share, Sources, ToolTrust,
 };
 use crate::home::Home;

@@ -147,6 +147,22 @@ pub struct ToolTrust {
     pub open_world: Option<bool>,
 }
 
+/// `[servers.NAME.oauth]`
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OauthEntry {
+    /// The id of this client, where the authorization server does not register clients by itself.
+    pub client_id: Option<Template>,
+    /// The secret that belongs to it.
+    pub client_secret: Option<Template>,
+    /// The URL of a client metadata document, for authorization servers that take one as an id.
+    pub client_metadata_url: Option<String>,
+    /// What to ask for; without it, what the server says it needs.
+    pub scopes: Vec<String>,
+    /// The port of the redirect, where the client was registered with one.
+    pub redirect_port: Option<u16>,
+}
+
 /// `[servers.NAME]`
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -159,6 +175,8 @@ pub struct ServerEntry {
     pub url: Option<Template>,
     /// HTTP headers for `url`.
     pub headers: BTreeMap<String, Template>,
+    /// How to log in at `url`.
+    pub oauth: Option<OauthEntry>,
     /// Environment variables.
     pub env: BTreeMap<String, Template>,
     /// The working directory; `~/` is the home directory.
@@ -179,6 +197,12 @@ pub struct ServerEntry {
     pub tools: BTreeMap<String, ToolTrust>,
 }
 
+impl OauthEntry {
+    fn templates(&self) -> impl Iterator<Item = &Template> {
+        self.client_id.iter().chain(&self.client_secret)
+    }
+}
+
 impl ServerEntry {
     /// Returns every value that may refer to secrets and variables.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
@@ -188,6 +212,7 @@ impl ServerEntry {
             .chain(&self.url)
             .chain(self.headers.values())
             .chain(self.env.values())
+            .chain(self.oauth.iter().flat_map(OauthEntry::templates))
     }
 }
 
@@ -358,6 +383,16 @@ fn server(name: &str, entry: &ServerEntry) -> Option<Contradiction> {
                 "use env for a command",
             );
         }
+        (Some(_), None) if entry.oauth.is_some() => {
+            return wrong(&key("oauth"), "a login belongs to a url", "remove the section");
+        }
+        (None, Some(_)) if has_secret_without_id(entry) => {
+            return wrong(
+                &key("oauth"),
+                "client_secret belongs to a client_id",
+                "add client_id",
+            );
+        }
         (None, Some(_)) if !entry.args.is_empty() || !entry.env.is_empty() || entry.cwd.is_some() => {
             return wrong(
                 &key("url"),
@@ -374,6 +409,11 @@ fn server(name: &str, entry: &ServerEntry) -> Option<Contradiction> {
         format!("'{bad}' names no variable"),
         next,
     )
+}
+
+fn has_secret_without_id(entry: &ServerEntry) -> bool {
+    let oauth = entry.oauth.as_ref();
+    oauth.is_some_and(|oauth| oauth.client_secret.is_some() && oauth.client_id.is_none())
 }
 
 fn limits(limits: &Limits) -> Option<Contradiction> {

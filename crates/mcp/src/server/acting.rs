@@ -1,6 +1,5 @@
 //! One act on a server: its tool called, or its resource read, once or, where that is safe, twice.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +9,13 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, ReadResourceRequest,
     ReadResourceRequestParams, ServerResult,
 };
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::connection::{CallEnd, CallLimits, Connection};
 use super::instance::Instance;
 use super::output;
-use super::stdio::StdioServer;
+use super::party::Party;
+use super::source::ConnectedServer;
 use super::task::TaskCall;
 
 /// How long the end of a process that took a call with it may take to be explained.
@@ -53,13 +53,12 @@ struct Act<'a> {
     judged: Option<&'a ToolDocument>,
     /// Whether it may be repeated although it may have happened.
     repeatable: bool,
-    attendance: &'a Attendance,
+    party: Party<'a>,
     thread: ThreadId,
-    cwd: &'a Path,
     time_limit: Option<Duration>,
 }
 
-impl StdioServer {
+impl ConnectedServer {
     /// Reads one resource of the server. Reading is safe to repeat, by the protocol's own definition.
     ///
     /// # Errors
@@ -73,9 +72,12 @@ impl StdioServer {
                 ))),
                 judged: None,
                 repeatable: true,
-                attendance: &read.attendance,
+                party: Party {
+                    attendance: &read.attendance,
+                    folder: &read.cwd,
+                    run: None,
+                },
                 thread: read.thread,
-                cwd: &read.cwd,
                 time_limit: read.time_limit,
             })
             .await?;
@@ -94,9 +96,12 @@ impl StdioServer {
                 asked,
                 judged: Some(document),
                 repeatable: trusted.read_only == Some(true) || trusted.idempotent == Some(true),
-                attendance: &call.attendance,
+                party: Party {
+                    attendance: &call.attendance,
+                    folder: &call.workspace.cwd,
+                    run: Some(call.run),
+                },
                 thread: call.thread,
-                cwd: &call.workspace.cwd,
                 time_limit: call.time_limit,
             })
             .await?;
@@ -129,9 +134,9 @@ impl StdioServer {
             until: begun + total,
             total,
         };
-        let cancel = &act.attendance.cancel;
+        let cancel = &act.party.attendance.cancel;
         let acting = async {
-            let instance = self.instance_for(act.thread, act.cwd)?;
+            let instance = self.instance_for(act.thread, act.party.folder)?;
             let _permit = tokio::select! {
                 permit = self.permits.acquire() => permit.map_err(|_| ToolFailure::Canceled)?,
                 () = cancel.cancelled() => return Err(ToolFailure::Canceled),
@@ -158,7 +163,7 @@ impl StdioServer {
         loop {
             let lease = tokio::select! {
                 lease = instance.lease() => lease?,
-                () = act.attendance.cancel.cancelled() => return Err(ToolFailure::Canceled),
+                () = act.party.attendance.cancel.cancelled() => return Err(ToolFailure::Canceled),
             };
             if let Some(judged) = act.judged {
                 // The start may have brought another list of tools.
@@ -168,34 +173,36 @@ impl StdioServer {
             let answer = match &act.asked {
                 Asked::Request(request) => {
                     lease
-                        .request(request.as_ref().clone(), limits, act.attendance)
+                        .exchange(&self.core, request.as_ref().clone(), limits, act.party)
                         .await
                 }
-                Asked::Task(call) => lease.run_task(call, limits, act.attendance).await,
+                Asked::Task(call) => lease.run_task(&self.core, call, limits, act.party).await,
             };
             drop(lease);
-            let sent = match answer {
+            let (sent, how) = match answer {
                 Ok(result) => return Ok(result),
                 Err(CallEnd::Canceled) => return Err(ToolFailure::Canceled),
                 Err(CallEnd::TimedOut { limit }) => return Err(timed_out(limit, begun)),
                 Err(CallEnd::Failed(text)) => return Err(ToolFailure::Failed(text)),
-                Err(CallEnd::NotSent) => false,
-                Err(CallEnd::Lost) => true,
+                Err(CallEnd::Refused(refusal)) => return Err(ToolFailure::Refused(*refusal)),
+                Err(CallEnd::NotSent) => (false, None),
+                Err(CallEnd::Lost(how)) => (true, how),
             };
             connection.close();
             if second || (sent && !act.repeatable) {
-                return Err(self.interrupted(&connection, sent).await);
+                return Err(self.interrupted(&connection, sent, how).await);
             }
             second = true;
-            tracing::debug!(server = %self.core.config.name, "repeating a request on a new process");
+            tracing::debug!(server = %self.core.config.name, "repeating a request on a new connection");
         }
     }
 
-    async fn interrupted(&self, connection: &Connection, sent: bool) -> ToolFailure {
-        let how = timeout(EXPLAIN_LIMIT, connection.process.wait())
-            .await
-            .unwrap_or_else(|_| "its connection closed".to_owned());
-        let tail = match connection.stderr.last_words().await {
+    async fn interrupted(&self, connection: &Connection, sent: bool, how: Option<String>) -> ToolFailure {
+        let how = match how {
+            Some(how) => how,
+            None => connection.how_it_ended(EXPLAIN_LIMIT).await,
+        };
+        let tail = match connection.wire.last_words().await {
             empty if empty.is_empty() => empty,
             tail => format!("\nIts stderr ends with:\n{tail}"),
         };

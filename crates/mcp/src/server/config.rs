@@ -5,9 +5,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::endpoint::Endpoint;
 use crate::lines::SERVER_MESSAGE_BYTES;
 
-/// Who shares one process of a server.
+/// Who shares one process of a server, or one session with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Share {
     /// One process for the home.
@@ -30,20 +31,36 @@ pub struct ToolTrust {
     pub idempotent: Option<bool>,
 }
 
-/// A configured server that is started as a child and spoken to over its standard streams.
+/// How a server is reached.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ServerConfig {
-    /// The source's name: `[a-z0-9][a-z0-9_-]{0,31}`, not reserved.
-    pub name: String,
+pub enum Reach {
+    /// Started as a child and spoken to over its standard streams.
+    Command(CommandLine),
+    /// Spoken to over streamable HTTP.
+    Url(Endpoint),
+}
+
+/// A server that is started as a child.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct CommandLine {
     /// The program: a path, or a name to be found in `PATH`.
-    pub command: String,
+    pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
     /// Variables for this server only, with secrets resolved. Never shown, logged or stored.
     pub env: BTreeMap<String, String>,
     /// Its working folder; the home's or the workspace's without it.
     pub cwd: Option<PathBuf>,
-    /// Who shares a process.
+}
+
+/// A configured server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// The source's name: `[a-z0-9][a-z0-9_-]{0,31}`, not reserved.
+    pub name: String,
+    /// How it is reached.
+    pub reach: Reach,
+    /// Who shares a process or a connection.
     pub share: Share,
     /// Whether the server's own hints may be relied on.
     pub trust: bool,
@@ -90,18 +107,53 @@ impl Default for ServerLimits {
 }
 
 impl ServerConfig {
-    /// Returns the configuration of `command` under `name`, with everything else at its default.
-    pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
+    /// Returns the configuration of a server that is reached in one way, with everything else at its default.
+    pub fn new(name: impl Into<String>, reach: Reach) -> Self {
         Self {
             name: name.into(),
-            command: command.into(),
-            args: Vec::new(),
-            env: BTreeMap::new(),
-            cwd: None,
+            reach,
             share: Share::default(),
             trust: false,
             tools: BTreeMap::new(),
             limits: ServerLimits::default(),
+        }
+    }
+
+    /// Returns the texts that must never be shown: values of variables and headers.
+    pub(super) fn confidential(&self) -> Vec<String> {
+        match &self.reach {
+            Reach::Command(line) => line.env.values().cloned().collect(),
+            Reach::Url(endpoint) => endpoint.confidential(),
+        }
+    }
+}
+
+impl CommandLine {
+    /// Returns the command line of a program without arguments.
+    pub fn new(program: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Debug for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommandLine")
+            .field("program", &self.program)
+            .field("args", &self.args.len())
+            .field("env", &self.env.keys())
+            .field("cwd", &self.cwd)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(line) => line.fmt(f),
+            Self::Url(endpoint) => endpoint.fmt(f),
         }
     }
 }
@@ -110,10 +162,7 @@ impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConfig")
             .field("name", &self.name)
-            .field("command", &self.command)
-            .field("args", &self.args.len())
-            .field("env", &self.env.keys())
-            .field("cwd", &self.cwd)
+            .field("reach", &self.reach)
             .field("share", &self.share)
             .field("trust", &self.trust)
             .finish_non_exhaustive()

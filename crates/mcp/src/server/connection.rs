@@ -1,20 +1,20 @@
-//! One live process of a server: its pipes, its calls, its end.
+//! One live connection to a server: its calls, its end.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pentad_program::Attendance;
+use pentad_model::Refusal;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::launch::ServerProcess;
+use super::core::Core;
+use super::party::Party;
 use super::routes::Routes;
-use super::stderr::StderrTail;
-use crate::lines::{LineReport, LineTransport};
+use super::wire::Wire;
 
 /// How long telling a server about a cancellation may take.
 const CANCEL_LIMIT: Duration = Duration::from_secs(1);
@@ -22,9 +22,8 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(1);
 /// An open connection. Whoever calls holds a [`Lease`]; without one it may be closed.
 pub struct Connection {
     pub peer: Peer<RoleClient>,
-    pub process: Arc<dyn ServerProcess>,
+    pub wire: Wire,
     pub routes: Arc<Routes>,
-    pub stderr: Arc<StderrTail>,
     pub started: Instant,
     /// Ends the service loop, and with it the pipes.
     pub loop_end: CancellationToken,
@@ -34,7 +33,6 @@ pub struct Connection {
     pub served: AtomicU64,
     /// Whether we ended it, so that its end is no failure.
     pub orderly: AtomicBool,
-    pub lines: LineTransport,
     use_: Mutex<Use>,
 }
 
@@ -64,37 +62,30 @@ pub struct CallLimits {
 pub enum CallEnd {
     /// The request did not reach the server.
     NotSent,
-    /// It was sent, and the connection ended before an answer came.
-    Lost,
+    /// It was sent, and the connection ended before an answer came; with what was seen of the end.
+    Lost(Option<String>),
     /// It was cancelled; the server was told.
     Canceled,
     /// It was silent or took too long; the server was told.
     TimedOut { limit: String },
     /// The server answered with an error.
     Failed(String),
+    /// The server did not take it, and something can be done about that.
+    Refused(Box<Refusal>),
 }
 
 impl Connection {
-    pub fn new(
-        peer: Peer<RoleClient>,
-        process: Arc<dyn ServerProcess>,
-        routes: Arc<Routes>,
-        stderr: Arc<StderrTail>,
-        lines: LineTransport,
-        loop_end: CancellationToken,
-    ) -> Self {
+    pub fn new(peer: Peer<RoleClient>, wire: Wire, routes: Arc<Routes>, loop_end: CancellationToken) -> Self {
         let now = Instant::now();
         Self {
             peer,
-            process,
+            wire,
             routes,
-            stderr,
             started: now,
             loop_end,
             gone: CancellationToken::new(),
             served: AtomicU64::new(0),
             orderly: AtomicBool::new(false),
-            lines,
             use_: Mutex::new(Use {
                 leases: 0,
                 closing: false,
@@ -136,9 +127,15 @@ impl Connection {
         self.gone.cancel();
     }
 
-    /// Returns what the server wrote that was no protocol.
-    pub fn report(&self) -> LineReport {
-        self.lines.report()
+    /// Says how the connection ended; the end of a process may take `limit` to be seen.
+    pub async fn how_it_ended(&self, limit: Duration) -> String {
+        let closed = || "its connection closed".to_owned();
+        match &self.wire {
+            Wire::Pipes(_) => timeout(limit, self.wire.ended())
+                .await
+                .unwrap_or_else(|_| closed()),
+            Wire::Http(_) => closed(),
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Use> {
@@ -163,9 +160,10 @@ impl Lease {
     /// Sends one request and waits for its answer within the limits.
     pub async fn request(
         &self,
+        core: &Core,
         request: ClientRequest,
         limits: CallLimits,
-        attendance: &Attendance,
+        party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
         let connection = &self.connection;
         let sent = connection
@@ -176,13 +174,10 @@ impl Lease {
             () = connection.gone.cancelled() => return Err(CallEnd::NotSent),
         };
         let id = handle.id.clone();
-        let answer = self.wait(handle, limits, attendance).await;
+        let answer = self.wait(handle, limits, party).await;
         // A connection may end between the taking of a request and its writing.
-        let begun = connection.lines.take_begun(&id);
-        let answer = match answer {
-            Err(CallEnd::Lost) if !begun => return Err(CallEnd::NotSent),
-            other => other?,
-        };
+        let fate = connection.wire.take_fate(&id);
+        let answer = answer.map_err(|end| connection.wire.judged(core, end, fate))?;
         connection.served.fetch_add(1, Ordering::Relaxed);
         Ok(answer)
     }
@@ -191,9 +186,11 @@ impl Lease {
         &self,
         mut handle: RequestHandle<RoleClient>,
         limits: CallLimits,
-        attendance: &Attendance,
+        party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
-        let mut route = self.connection.routes.watch(handle.progress_token.clone());
+        let attendance = party.attendance;
+        let token = handle.progress_token.clone();
+        let mut route = self.connection.routes.watch(token, party.folder);
         let mut silent_until = Instant::now() + limits.idle;
         loop {
             tokio::select! {
@@ -201,7 +198,7 @@ impl Lease {
                 answer = &mut handle.rx => return match answer {
                     Ok(Ok(result)) => Ok(result),
                     Ok(Err(error)) => Err(failure(error)),
-                    Err(_) => Err(CallEnd::Lost),
+                    Err(_) => Err(CallEnd::Lost(None)),
                 },
                 () = attendance.cancel.cancelled() => {
                     tell(handle, "the caller cancelled the call").await;
@@ -238,9 +235,9 @@ fn failure(error: ServiceError) -> CallEnd {
             "the server answered with error {}: {}",
             error.code.0, error.message
         )),
-        // The line was not written whole, so that the server cannot have read it.
+        // The wire knows better how far it came.
         ServiceError::TransportSend(_) => CallEnd::NotSent,
-        ServiceError::TransportClosed => CallEnd::Lost,
+        ServiceError::TransportClosed => CallEnd::Lost(None),
         ServiceError::Cancelled { .. } => CallEnd::Canceled,
         other => CallEnd::Failed(other.to_string()),
     }

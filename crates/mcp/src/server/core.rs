@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use pentad_model::ToolDocument;
 use tokio::sync::Semaphore;
@@ -12,9 +12,14 @@ use tokio_util::task::TaskTracker;
 
 use super::config::ServerConfig;
 use super::document::documents;
+use super::elicit::Elicitor;
+use super::endpoint::Endpoint;
 use super::fingerprint::fingerprint;
+use super::http::Remote;
 use super::launch::ServerLauncher;
+use super::login::{LoginBoard, TokenStore};
 use super::manifest::Manifest;
+use super::start::StartFailure;
 use super::stderr::Mask;
 
 /// What every server of a home needs.
@@ -36,6 +41,10 @@ pub struct ServerRuntime {
     pub depth: u32,
     /// Bounds how many servers start at a time.
     pub starts: Arc<Semaphore>,
+    /// The logins at servers that are reached by URL.
+    pub tokens: Arc<dyn TokenStore>,
+    /// Puts questions of servers before a person; without one, servers are told that they cannot ask.
+    pub elicitor: Option<Arc<dyn Elicitor>>,
 }
 
 /// The shared state of one server.
@@ -43,6 +52,9 @@ pub struct Core {
     pub config: ServerConfig,
     pub runtime: ServerRuntime,
     pub fingerprint: String,
+    /// Whether a person has to log in.
+    pub login: LoginBoard,
+    remote: OnceLock<Result<Remote, String>>,
     /// Owns every task of the server.
     pub tasks: TaskTracker,
     pub shutdown: CancellationToken,
@@ -80,10 +92,13 @@ impl Core {
         let fingerprint = fingerprint(&config, &runtime.env_key);
         let manifest = Manifest::load(&runtime.cache_dir, &config.name, &fingerprint);
         let known = RwLock::new(Known::new(&config, manifest));
+        let login = LoginBoard::load(&runtime.cache_dir, &config.name, &fingerprint);
         Self {
             config,
             runtime,
             fingerprint,
+            login,
+            remote: OnceLock::new(),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
             known,
@@ -93,7 +108,19 @@ impl Core {
 
     /// Returns what hides this server's secrets in its own words.
     pub fn mask(&self) -> Mask {
-        Mask::new(self.config.env.values())
+        Mask::new(&self.config.confidential())
+    }
+
+    /// Returns what all connections to a server over HTTP share; made by the first one.
+    ///
+    /// # Errors
+    /// Fails when the HTTP client cannot be made, which another try would not change.
+    pub fn remote(&self, endpoint: &Endpoint) -> Result<Remote, StartFailure> {
+        let (name, tokens) = (&self.config.name, &self.runtime.tokens);
+        self.remote
+            .get_or_init(|| Remote::new(name, endpoint, tokens))
+            .clone()
+            .map_err(|why| StartFailure::new(format!("server '{name}' cannot be reached: {why}")))
     }
 
     pub fn manifest(&self) -> Option<Arc<Manifest>> {

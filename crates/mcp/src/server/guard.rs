@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::config::ServerConfig;
 use super::launch::LaunchFailure;
 
 /// The variable that counts how many of us lie between a process and the outermost one.
@@ -17,12 +16,12 @@ pub const MAX_DEPTH: u32 = 3;
 /// # Errors
 /// Refuses a program that is missing, that is this program, or that would be started from too deep a nesting.
 pub fn resolve(
-    config: &ServerConfig,
+    name: &str,
+    command: &str,
     env: &BTreeMap<String, String>,
     own_executable: Option<&Path>,
     depth: u32,
 ) -> Result<PathBuf, LaunchFailure> {
-    let ServerConfig { name, command, .. } = config;
     if depth >= MAX_DEPTH {
         return Err(LaunchFailure(format!(
             "server '{name}' is not started: this program runs {depth} levels inside itself; remove the entry that starts it again"
@@ -70,13 +69,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(&own, folder.path().join("pentad")).unwrap();
         let env = BTreeMap::from([("PATH".to_owned(), folder.path().display().to_string())]);
-        let refused = resolve(&ServerConfig::new("me", "pentad"), &env, Some(&own), 0).unwrap_err();
+        let refused = resolve("me", "pentad", &env, Some(&own), 0).unwrap_err();
         assert!(refused.0.contains("remove [servers.me]"), "{refused}");
         let other = Path::new("/somewhere/else");
-        assert!(resolve(&ServerConfig::new("me", "pentad"), &env, Some(other), 0).is_ok());
-        let deep = resolve(&ServerConfig::new("me", "pentad"), &env, Some(other), MAX_DEPTH).unwrap_err();
+        assert!(resolve("me", "pentad", &env, Some(other), 0).is_ok());
+        let deep = resolve("me", "pentad", &env, Some(other), MAX_DEPTH).unwrap_err();
         assert!(deep.0.contains("3 levels inside itself"), "{deep}");
-        let missing = resolve(&ServerConfig::new("me", "no-such-program"), &env, None, 0).unwrap_err();
+        let missing = resolve("me", "no-such-program", &env, None, 0).unwrap_err();
         assert!(missing.0.contains("not found in PATH"), "{missing}");
     }
 }

@@ -1,4 +1,4 @@
-//! The life of one process slot of a server: stopped, starting once for all callers, live.
+//! The life of one slot of a server, for a process or a session: stopped, starting once for all callers, live.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, Lease};
 use super::core::Core;
-use super::start::{StartFailure, start};
+use super::start::{StartFailure, Strain, start};
 use super::supervise::supervise;
 
 /// The longest pause between two starts.
@@ -80,7 +80,9 @@ impl Instance {
             match self.next() {
                 Next::Leased(lease) => return Ok(lease),
                 Next::Refuse(refusal) => return Err(refusal),
-                Next::Wait(done) => done.await.map_err(|StartFailure(text)| self.unavailable(text))?,
+                Next::Wait(done) => done
+                    .await
+                    .map_err(|failure| failure.refusal(&self.core.config.name))?,
             }
         }
         Err(self.unavailable(format!(
@@ -107,7 +109,7 @@ impl Instance {
         let (finished, outcome) = oneshot::channel();
         let done: StartDone = outcome
             .map(|outcome| {
-                outcome.unwrap_or_else(|_| Err(StartFailure("the start was abandoned".to_owned())))
+                outcome.unwrap_or_else(|_| Err(StartFailure::new("the start was abandoned".to_owned())))
             })
             .boxed()
             .shared();
@@ -133,10 +135,18 @@ impl Instance {
                 Ok(())
             }
             Err(failure) => {
-                tracing::warn!(server = %self.core.config.name, error = %failure.0, "a server could not be started");
+                tracing::warn!(server = %self.core.config.name, error = %failure.text, "a server could not be started");
                 let mut state = self.lock();
                 state.phase = Phase::Stopped;
-                state.fail(&self.core, failure.0.clone(), 0);
+                match failure.strain {
+                    Strain::Free => state.error = Some(failure.text.clone()),
+                    Strain::Counts => state.fail(&self.core, failure.text.clone(), 0),
+                    Strain::Pause(asked) => {
+                        state.fail(&self.core, failure.text.clone(), 0);
+                        let asked = Instant::now() + asked.min(MAX_BACKOFF);
+                        state.retry_at = state.retry_at.max(Some(asked));
+                    }
+                }
                 Err(failure)
             }
         }

@@ -1,19 +1,25 @@
 //! What a server says outside its answers: progress, changed lists, requests of its own.
 
-#![allow(deprecated, reason = "roots are refused, which needs their name")]
+#![allow(deprecated, reason = "roots are answered, which needs their name")]
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pentad_model::text;
 use pentad_program::Progress;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, CustomNotification, ElicitRequestParams, ElicitResult, ErrorCode,
-    ErrorData, Implementation, ListRootsResult, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomNotification,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode, ErrorData,
+    FormElicitationCapability, Implementation, ListRootsResult, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, Root,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::{Notify, mpsc};
+use url::Url;
+
+use super::elicit::{Elicitor, elicited};
 
 /// Reports that came before their call was registered and are kept for it.
 const EARLY: usize = 32;
@@ -30,15 +36,22 @@ pub struct Routes {
     pub list_changed: Notify,
 }
 
+/// A call that waits for its answer.
+#[derive(Debug)]
+struct InFlight {
+    reports: mpsc::Sender<Progress>,
+    folder: PathBuf,
+}
+
 #[derive(Debug, Default)]
 struct Table {
-    calls: HashMap<ProgressToken, mpsc::Sender<Progress>>,
+    calls: HashMap<ProgressToken, InFlight>,
     early: VecDeque<(ProgressToken, Progress)>,
 }
 
 impl Routes {
-    /// Returns the reports for `token` until the route is dropped.
-    pub fn watch(self: &Arc<Self>, token: ProgressToken) -> ProgressRoute {
+    /// Returns the reports for `token` until the route is dropped; the call works in `folder`.
+    pub fn watch(self: &Arc<Self>, token: ProgressToken, folder: &Path) -> ProgressRoute {
         let (sender, reports) = mpsc::channel(BUFFER);
         let mut table = self.lock();
         let (mine, others): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut table.early)
@@ -49,7 +62,11 @@ impl Routes {
             // A full channel only means that a newer report follows.
             let _ = sender.try_send(report);
         }
-        table.calls.insert(token.clone(), sender);
+        let call = InFlight {
+            reports: sender,
+            folder: folder.to_owned(),
+        };
+        table.calls.insert(token.clone(), call);
         ProgressRoute {
             routes: Arc::clone(self),
             token,
@@ -60,13 +77,23 @@ impl Routes {
     fn report(&self, token: &ProgressToken, progress: Progress) {
         let mut table = self.lock();
         if let Some(call) = table.calls.get(token) {
-            let _ = call.try_send(progress);
+            let _ = call.reports.try_send(progress);
             return;
         }
         if table.early.len() == EARLY {
             table.early.pop_front();
         }
         table.early.push_back((token.clone(), progress));
+    }
+
+    /// Returns the folders that the calls in flight work in.
+    fn folders(&self) -> BTreeSet<PathBuf> {
+        let table = self.lock();
+        table.calls.values().map(|call| call.folder.clone()).collect()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.lock().calls.len()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
@@ -88,10 +115,22 @@ impl Drop for ProgressRoute {
     }
 }
 
-/// Our end of a connection to a server: it declares nothing, so that it can be asked for nothing.
-#[derive(Debug, Clone)]
+/// Returns folders in the form of the protocol.
+pub fn roots<'a>(folders: impl IntoIterator<Item = &'a Path>) -> Vec<Root> {
+    folders
+        .into_iter()
+        .filter_map(|folder| Url::from_directory_path(folder).ok())
+        .map(|url| Root::new(url.as_str().trim_end_matches('/')))
+        .collect()
+}
+
+/// Our end of a connection to a server. It answers which folders are worked in, and lets the server ask a person where
+/// one can be asked.
+#[derive(Clone)]
 pub struct ClientEnd {
+    pub server: String,
     pub routes: Arc<Routes>,
+    pub elicitor: Option<Arc<dyn Elicitor>>,
 }
 
 /// What a server asks although it was not offered does not exist here.
@@ -99,15 +138,15 @@ fn not_offered<T>(method: &'static str) -> Result<T, ErrorData> {
     Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
 }
 
-#[allow(
-    deprecated,
-    reason = "sampling and roots are refused, which needs their names"
-)]
 impl ClientHandler for ClientEnd {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("pentad", env!("CARGO_PKG_VERSION")).with_title("Pentad");
-        ClientConfig::new(ClientCapabilities::default(), us)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+        let mut capabilities = ClientCapabilities::builder().enable_roots().build();
+        capabilities.elicitation = self
+            .elicitor
+            .is_some()
+            .then(|| ElicitationCapability::new().with_form(FormElicitationCapability::new()));
+        ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     async fn on_progress(
@@ -138,14 +177,31 @@ impl ClientHandler for ClientEnd {
     }
 
     async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        not_offered("roots/list")
+        let folders = self.routes.folders();
+        Ok(ListRootsResult::new(roots(folders.iter().map(PathBuf::as_path))))
+    }
+
+    async fn create_message(
+        &self,
+        _request: CreateMessageRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        not_offered("sampling/createMessage: a server gets no answers of a language model here")
     }
 
     async fn create_elicitation(
         &self,
-        _request: ElicitRequestParams,
+        request: ElicitRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        not_offered("elicitation/create")
+        let Some(elicitor) = &self.elicitor else {
+            return not_offered("elicitation/create");
+        };
+        // With several calls in flight nobody knows who is asked; a guess could give one client's answer to another.
+        if self.routes.in_flight() != 1 {
+            tracing::debug!(server = %self.server, "a question was declined: it belongs to no single call");
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        }
+        Ok(elicited(&self.server, &**elicitor, request).await)
     }
 }

@@ -1,63 +1,103 @@
-//! Starting one process of a server and learning its tools.
+//! Opening one connection to a server and learning its tools.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pentad_model::{Refusal, RefusalKind};
 use rmcp::RoleClient;
 use rmcp::service::{ClientInitializeError, RunningService, ServiceError};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use super::config::Reach;
 use super::connection::Connection;
 use super::core::Core;
-use super::guard::{DEPTH_VARIABLE, resolve};
-use super::launch::{LaunchFailure, LaunchSpec, Launched, ServerProcess};
+use super::http::HttpWire;
+use super::launch::LaunchFailure;
 use super::listing::{Listing, list_tools};
 use super::manifest::{Manifest, Opening};
 use super::opening::open;
+use super::pipes::Pipes;
 use super::routes::{ClientEnd, Routes};
-use super::stderr::StderrTail;
-use crate::lines::LineTransport;
+use super::wire::Wire;
 
-/// How long a server may take to end by itself once its input is closed.
-const AFTER_EOF: Duration = Duration::from_millis(1_000);
-/// How long it may take after the polite signal.
-const GRACE: Duration = Duration::from_millis(1_000);
-/// How long its end is waited for in all.
-const END_LIMIT: Duration = Duration::from_millis(3_500);
 /// How long an end that was noticed may take to be explained.
 const EXPLAIN_LIMIT: Duration = Duration::from_millis(1_000);
 
-/// A live process with its service loop.
+/// A live connection with its service loop.
 pub struct Started {
     pub connection: Arc<Connection>,
     pub running: RunningService<RoleClient, ClientEnd>,
 }
 
+/// What a failed start means for the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strain {
+    /// It counts; the pause grows with each.
+    Counts,
+    /// It counts, and the server asked for a pause of this length.
+    Pause(Duration),
+    /// It is no fault of the server's: the next call tries again.
+    Free,
+}
+
 /// Why a start failed, in whole sentences with the end of the server's stderr.
 #[derive(Debug, Clone)]
-pub struct StartFailure(pub String);
+pub struct StartFailure {
+    pub text: String,
+    pub next: Option<String>,
+    pub strain: Strain,
+}
 
-/// Starts the server in `cwd`, within its start limit.
+impl StartFailure {
+    /// Returns a failure that counts.
+    pub const fn new(text: String) -> Self {
+        Self {
+            text,
+            next: None,
+            strain: Strain::Counts,
+        }
+    }
+
+    /// Returns what a caller is told.
+    pub fn refusal(self, server: &str) -> Refusal {
+        let refusal = Refusal::new(RefusalKind::Unavailable, server, self.text);
+        match self.next {
+            Some(next) => refusal.next_step(next),
+            None => refusal,
+        }
+    }
+}
+
+/// Opens a connection, within the start limit; a process starts in `cwd`.
 ///
 /// The limit covers everything from the launch to the list of tools, but not the wait for a free slot.
-pub async fn start(core: &Arc<Core>, cwd: std::path::PathBuf) -> Result<Started, StartFailure> {
+pub async fn start(core: &Arc<Core>, cwd: PathBuf) -> Result<Started, StartFailure> {
     let slot = tokio::select! {
         slot = core.runtime.starts.acquire() => slot.map_err(|_| closing(core))?,
         () = core.shutdown.cancelled() => return Err(closing(core)),
     };
     let deadline = Instant::now() + core.config.limits.start_timeout;
-    let launched = tokio::select! {
-        launched = timeout_at(deadline, launch(core, cwd)) => match launched {
-            Ok(launched) => launched.map_err(|LaunchFailure(text)| StartFailure(text))?,
-            Err(_) => return Err(StartFailure(format!("server '{}' could not be launched within its start limit", core.config.name))),
+    let wire = tokio::select! {
+        begun = timeout_at(deadline, begin(core, cwd.clone())) => match begun {
+            Ok(wire) => wire?,
+            Err(_) => return Err(StartFailure::new(format!("server '{}' could not be launched within its start limit", core.config.name))),
         },
         () = core.shutdown.cancelled() => return Err(closing(core)),
     };
-    let begun = Begun::new(core, launched);
+    let begun = Begun {
+        wire,
+        end: ClientEnd {
+            server: core.config.name.clone(),
+            routes: Arc::new(Routes::default()),
+            elicitor: core.runtime.elicitor.clone(),
+        },
+        loop_end: CancellationToken::new(),
+    };
     let opened = tokio::select! {
         opened = timeout_at(deadline, begun.open(core)) => opened.unwrap_or(Err(OpenFailure::TooSlow)),
-        end = begun.process.wait() => Err(OpenFailure::Ended(end)),
+        end = begun.wire.ended() => Err(OpenFailure::Ended(end)),
         () = core.shutdown.cancelled() => Err(OpenFailure::Shutdown),
     };
     drop(slot);
@@ -68,34 +108,30 @@ pub async fn start(core: &Arc<Core>, cwd: std::path::PathBuf) -> Result<Started,
 }
 
 fn closing(core: &Core) -> StartFailure {
-    StartFailure(format!(
-        "server '{}' is not started: everything is being shut down",
-        core.config.name
-    ))
+    StartFailure {
+        text: format!(
+            "server '{}' is not started: everything is being shut down",
+            core.config.name
+        ),
+        next: None,
+        strain: Strain::Counts,
+    }
 }
 
-async fn launch(core: &Core, cwd: std::path::PathBuf) -> Result<Launched, LaunchFailure> {
-    let (config, runtime) = (&core.config, &core.runtime);
-    let mut env = runtime.env.clone();
-    env.extend(config.env.clone());
-    env.insert(DEPTH_VARIABLE.to_owned(), (runtime.depth + 1).to_string());
-    let program = resolve(config, &env, runtime.own_executable.as_deref(), runtime.depth)?;
-    let spec = LaunchSpec {
-        name: config.name.clone(),
-        program,
-        args: config.args.clone(),
-        env,
-        cwd,
-    };
-    runtime.launcher.launch(spec).await
+async fn begin(core: &Arc<Core>, cwd: PathBuf) -> Result<Wire, StartFailure> {
+    match &core.config.reach {
+        Reach::Command(line) => Pipes::launch(core, line, cwd)
+            .await
+            .map(Wire::Pipes)
+            .map_err(|LaunchFailure(text)| StartFailure::new(text)),
+        Reach::Url(endpoint) => HttpWire::new(core, endpoint).map(Wire::Http),
+    }
 }
 
-/// A process whose connection is not open yet.
+/// A wire whose connection is not open yet.
 struct Begun {
-    process: Arc<dyn ServerProcess>,
-    lines: LineTransport,
+    wire: Wire,
     end: ClientEnd,
-    stderr: Arc<StderrTail>,
     loop_end: CancellationToken,
 }
 
@@ -108,34 +144,12 @@ enum OpenFailure {
 }
 
 impl Begun {
-    fn new(core: &Core, launched: Launched) -> Self {
-        let Launched {
-            stdin,
-            stdout,
-            stderr: diagnostics,
-            process,
-        } = launched;
-        let stderr = Arc::new(StderrTail::new(core.mask()));
-        let tail = Arc::clone(&stderr);
-        // Ends with the stream, which ends with the process.
-        core.tasks.spawn(async move { tail.follow(diagnostics).await });
-        Self {
-            process,
-            lines: LineTransport::server(stdout, stdin, core.config.limits.max_message_bytes),
-            end: ClientEnd {
-                routes: Arc::new(Routes::default()),
-            },
-            stderr,
-            loop_end: CancellationToken::new(),
-        }
-    }
-
     async fn open(
         &self,
         core: &Core,
     ) -> Result<(RunningService<RoleClient, ClientEnd>, Opening, Listing), OpenFailure> {
         let remembered = core.manifest().map(|manifest| manifest.opening);
-        let (running, opening) = open(&self.end, &self.lines, remembered, &self.loop_end)
+        let (running, opening) = open(&self.end, &self.wire, remembered, &self.loop_end)
             .await
             .map_err(|error| OpenFailure::Opening(Box::new(error)))?;
         let offers_tools = running
@@ -148,6 +162,7 @@ impl Begun {
             Err(ServiceError::McpError(_)) if !offers_tools => Listing::default(),
             Err(error) => return Err(OpenFailure::Listing(error)),
         };
+        self.wire.heard().await;
         Ok((running, opening, listing))
     }
 
@@ -158,15 +173,9 @@ impl Begun {
         opening: Opening,
         listing: Listing,
     ) -> Started {
+        core.login.note(None);
         core.publish(manifest(core, &running, opening, listing)).await;
-        let connection = Connection::new(
-            running.peer().clone(),
-            self.process,
-            self.end.routes,
-            self.stderr,
-            self.lines,
-            self.loop_end,
-        );
+        let connection = Connection::new(running.peer().clone(), self.wire, self.end.routes, self.loop_end);
         Started {
             connection: Arc::new(connection),
             running,
@@ -174,44 +183,54 @@ impl Begun {
     }
 
     async fn give_up(self, core: &Core, why: OpenFailure) -> StartFailure {
-        let name = &core.config.name;
         let ended = match &why {
             OpenFailure::Ended(how) => Some(how.clone()),
             OpenFailure::TooSlow | OpenFailure::Shutdown => None,
             // The end of its output is usually the end of the process; its exit says more.
-            _ => tokio::time::timeout(EXPLAIN_LIMIT, self.process.wait())
-                .await
-                .ok(),
+            _ if matches!(self.wire, Wire::Pipes(_)) => timeout(EXPLAIN_LIMIT, self.wire.ended()).await.ok(),
+            _ => None,
+        };
+        let seen = match &why {
+            OpenFailure::Opening(_) | OpenFailure::Listing(_) => self.wire.start_failure(core),
+            _ => None,
         };
         self.loop_end.cancel();
-        end_process(&*self.process, &self.lines).await;
-        let mut text = match (why, ended) {
-            (OpenFailure::Shutdown, _) => return closing(core),
-            (OpenFailure::TooSlow, _) => format!(
-                "server '{name}' did not answer within {} s; raise start_timeout in [servers.{name}] if it needs longer",
-                core.config.limits.start_timeout.as_secs_f64()
-            ),
-            (_, Some(how)) => format!("server '{name}' ended before it answered: {how}"),
-            (OpenFailure::Opening(error), None) => format!("server '{name}' could not be opened: {error}"),
-            (OpenFailure::Listing(error), None) => format!("server '{name}' did not list its tools: {error}"),
-            (OpenFailure::Ended(how), None) => format!("server '{name}' ended: {how}"),
-        };
-        let report = self.lines.report();
+        self.wire.end().await;
+        if let OpenFailure::Shutdown = why {
+            return closing(core);
+        }
+        let mut failure = seen.unwrap_or_else(|| StartFailure::new(reason(core, why, ended)));
+        let report = self.wire.report();
         if report.flooded {
-            text.push_str("; it writes to stdout what is no protocol");
+            failure.text.push_str("; it writes to stdout what is no protocol");
         }
         if let Some(line) = report.samples.first() {
-            text.push_str(&format!(
+            failure.text.push_str(&format!(
                 "; {} lines of its stdout are no protocol, the first is: {line}",
                 report.skipped
             ));
         }
-        let tail = self.stderr.last_words().await;
+        let tail = self.wire.last_words().await;
         if !tail.is_empty() {
-            text.push_str("; its stderr ends with:\n");
-            text.push_str(&tail);
+            failure.text.push_str("; its stderr ends with:\n");
+            failure.text.push_str(&tail);
         }
-        StartFailure(core.mask().apply(text))
+        failure.text = core.mask().apply(failure.text);
+        failure
+    }
+}
+
+fn reason(core: &Core, why: OpenFailure, ended: Option<String>) -> String {
+    let name = &core.config.name;
+    match (why, ended) {
+        (OpenFailure::TooSlow | OpenFailure::Shutdown, _) => format!(
+            "server '{name}' did not answer within {} s; raise start_timeout in [servers.{name}] if it needs longer",
+            core.config.limits.start_timeout.as_secs_f64()
+        ),
+        (_, Some(how)) => format!("server '{name}' ended before it answered: {how}"),
+        (OpenFailure::Opening(error), None) => format!("server '{name}' could not be opened: {error}"),
+        (OpenFailure::Listing(error), None) => format!("server '{name}' did not list its tools: {error}"),
+        (OpenFailure::Ended(how), None) => format!("server '{name}' ended: {how}"),
     }
 }
 
@@ -238,19 +257,4 @@ pub fn manifest(
     manifest.tools = listing.tools;
     manifest.dropped = listing.dropped;
     manifest
-}
-
-/// Closes a server's input and ends what does not end by itself, within a limit.
-pub async fn end_process(process: &dyn ServerProcess, lines: &LineTransport) {
-    lines.close_output().await;
-    let ended = tokio::time::timeout(END_LIMIT, async {
-        process.end(AFTER_EOF, GRACE).await;
-        process.wait().await
-    });
-    if ended.await.is_err() {
-        tracing::warn!(
-            pid = process.pid(),
-            "a server has not ended within its limit; its launcher still owns it"
-        );
-    }
 }

@@ -15,7 +15,7 @@ use super::instance::Instance;
 use super::listing::list_tools;
 use super::manifest::Manifest;
 use super::routes::Routes;
-use super::start::{Started, end_process};
+use super::start::Started;
 
 /// Several changes within this time are one.
 const SETTLE: Duration = Duration::from_millis(50);
@@ -24,7 +24,7 @@ const REFRESH_LIMIT: Duration = Duration::from_secs(30);
 /// How long the service loop may take to end.
 const LOOP_LIMIT: Duration = Duration::from_secs(3);
 
-/// Keeps watch until the connection has ended, then makes sure that the process is gone.
+/// Keeps watch until the connection has ended, then makes sure that what it ran on is gone.
 pub async fn supervise(instance: Arc<Instance>, started: Started) {
     let Started { connection, running } = started;
     let core = Arc::clone(&instance.core);
@@ -41,7 +41,7 @@ pub async fn supervise(instance: Arc<Instance>, started: Started) {
                 loop_ended = true;
                 break None;
             }
-            how = connection.process.wait() => break Some(how),
+            how = connection.wire.ended() => break Some(how),
             () = connection.gone.cancelled() => break None,
             () = core.shutdown.cancelled() => {
                 connection.orderly.store(true, Ordering::Relaxed);
@@ -58,7 +58,7 @@ pub async fn supervise(instance: Arc<Instance>, started: Started) {
     connection.close();
     instance.ended(&connection);
     connection.loop_end.cancel();
-    end_process(&*connection.process, &connection.lines).await;
+    connection.wire.end().await;
     if !loop_ended && timeout(LOOP_LIMIT, &mut looping).await.is_err() {
         tracing::warn!(server = %core.config.name, "the connection of a server has not ended within its limit");
     }
@@ -70,15 +70,13 @@ pub async fn supervise(instance: Arc<Instance>, started: Started) {
 async fn explanation(core: &Core, connection: &Connection, how: Option<String>) -> String {
     let how = match how {
         Some(how) => how,
-        None => timeout(Duration::from_millis(200), connection.process.wait())
-            .await
-            .unwrap_or_else(|_| "its connection closed".to_owned()),
+        None => connection.how_it_ended(Duration::from_millis(200)).await,
     };
     let mut text = format!("server '{}' ended: {how}", core.config.name);
-    if connection.report().flooded {
+    if connection.wire.report().flooded {
         text.push_str("; it wrote too much to stdout that is no protocol");
     }
-    let tail = connection.stderr.last_words().await;
+    let tail = connection.wire.last_words().await;
     if !tail.is_empty() {
         text.push_str("; its stderr ends with:\n");
         text.push_str(&tail);

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::connection::{CallEnd, CallLimits, Lease};
+use super::core::Core;
+use super::party::Party;
 
 /// How often a task is looked at when its server does not say.
 const POLL: Duration = Duration::from_millis(500);
@@ -31,27 +33,30 @@ impl Lease {
     /// Calls a tool as a task, follows the task to its end and fetches the result.
     pub async fn run_task(
         &self,
+        core: &Core,
         call: &TaskCall,
         limits: CallLimits,
-        attendance: &Attendance,
+        party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
         let keep = u64::try_from((limits.total + KEEP).as_millis()).unwrap_or(u64::MAX);
         let begin = request(
             "tools/call",
             json!({"name": call.name, "arguments": call.input, "task": {"ttl": keep}}),
         );
-        let answer = read(&self.request(begin, limits, attendance).await?);
+        let answer = read(&self.request(core, begin, limits, party).await?);
         let task = answer.get("task").unwrap_or(&answer);
         let Some(id) = task.get("taskId").and_then(Value::as_str) else {
             return Err(CallEnd::Failed(
                 "the server began no task, although the tool needs one".to_owned(),
             ));
         };
-        let end = self.follow(id, task, limits, attendance).await;
+        let end = self.follow(core, id, task, limits, party).await;
         match end {
-            Err(CallEnd::Canceled | CallEnd::TimedOut { .. }) => self.cancel_task(id, limits).await,
+            Err(CallEnd::Canceled | CallEnd::TimedOut { .. }) => {
+                self.cancel_task(core, id, limits, party).await
+            }
             // The task had begun: nobody knows how far it came.
-            Err(CallEnd::NotSent) => return Err(CallEnd::Lost),
+            Err(CallEnd::NotSent) => return Err(CallEnd::Lost(None)),
             _ => {}
         }
         end
@@ -59,10 +64,11 @@ impl Lease {
 
     async fn follow(
         &self,
+        core: &Core,
         id: &str,
         begun: &Value,
         limits: CallLimits,
-        attendance: &Attendance,
+        party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
         let named = || json!({"taskId": id});
         let mut task = begun.clone();
@@ -75,7 +81,7 @@ impl Lease {
                 .map(str::to_owned);
             if message.is_some() && message != told {
                 looks += 1;
-                attendance.progress.report(Progress {
+                party.attendance.progress.report(Progress {
                     done: looks.into(),
                     total: None,
                     message: message.clone(),
@@ -84,23 +90,27 @@ impl Lease {
             }
             tokio::select! {
                 () = sleep(poll_interval(&task)) => {}
-                () = attendance.cancel.cancelled() => return Err(CallEnd::Canceled),
+                () = party.attendance.cancel.cancelled() => return Err(CallEnd::Canceled),
             }
             task = read(
                 &self
-                    .request(request("tasks/get", named()), limits, attendance)
+                    .request(core, request("tasks/get", named()), limits, party)
                     .await?,
             );
         }
-        self.request(request("tasks/result", named()), limits, attendance)
+        self.request(core, request("tasks/result", named()), limits, party)
             .await
     }
 
-    async fn cancel_task(&self, id: &str, limits: CallLimits) {
+    async fn cancel_task(&self, core: &Core, id: &str, limits: CallLimits, party: Party<'_>) {
         let cancel = request("tasks/cancel", json!({"taskId": id}));
         let nobody = Attendance::default();
+        let farewell = Party {
+            attendance: &nobody,
+            ..party
+        };
         if !matches!(
-            timeout(CANCEL_LIMIT, self.request(cancel, limits, &nobody)).await,
+            timeout(CANCEL_LIMIT, self.request(core, cancel, limits, farewell)).await,
             Ok(Ok(_))
         ) {
             tracing::debug!("the server could not be told that its task is not wanted any more");

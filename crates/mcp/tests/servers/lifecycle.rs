@@ -1,11 +1,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pentad_mcp::{Share, StdioServer};
+use pentad_mcp::{ConnectedServer, Share};
 use pentad_program::{Readiness, ToolFailure, ToolSource as _};
 use serde_json::json;
 
-use crate::support::{Bench, call, document, end, is_alive, text, tool_call, until};
+use crate::support::{Bench, call, command_line, document, end, is_alive, text, tool_call, until};
 
 fn failure_text(failure: &ToolFailure) -> String {
     match failure {
@@ -19,7 +19,7 @@ async fn known_then(
     bench: &Bench,
     args: &[&str],
     change: impl FnOnce(&mut pentad_mcp::ServerConfig),
-) -> StdioServer {
+) -> ConnectedServer {
     let first = bench.server(args);
     document(&first, "echo").await;
     end(&first).await;
@@ -75,6 +75,7 @@ async fn m10_a_failing_server_backs_off_and_is_disabled_until_asked() {
     let server = bench.made(config);
     while !matches!(server.status().readiness, Readiness::Disabled { .. }) {
         server.refresh().await;
+        // The pause between two starts ends by the clock and nothing announces it.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(bench.count("start"), 3);
@@ -197,9 +198,9 @@ async fn threads_have_processes_of_their_own_where_the_server_holds_a_state() {
 async fn a_server_gets_only_its_own_variables() {
     let bench = Bench::new();
     let mut config = bench.config(&[]);
-    config.env.insert("TOKEN".to_owned(), "s3cret".to_owned());
-    config
-        .args
+    let line = command_line(&mut config);
+    line.env.insert("TOKEN".to_owned(), "s3cret".to_owned());
+    line.args
         .extend(["--stderr".to_owned(), "logged in with s3cret".to_owned()]);
     assert!(!format!("{config:?}").contains("s3cret"));
     let server = bench.made(config);

@@ -1,13 +1,17 @@
 use std::time::Duration;
 
-use pentad_mcp::{ServerConfig, StdioServer, ToolTrust};
+use pentad_mcp::{CommandLine, ConnectedServer, Reach, ServerConfig, ToolTrust};
 use pentad_model::tool::Hints;
 use pentad_program::{Readiness, ToolFailure, ToolSource as _};
 use serde_json::json;
 
 use crate::support::{Bench, call, document, end, text, tool_call, until};
 
-fn has(server: &StdioServer, name: &str) -> bool {
+fn program(name: &str, program: &str) -> ServerConfig {
+    ServerConfig::new(name, Reach::Command(CommandLine::new(program)))
+}
+
+fn has(server: &ConnectedServer, name: &str) -> bool {
     server
         .documents()
         .iter()
@@ -200,8 +204,8 @@ async fn a_call_judged_by_another_contract_is_refused() {
 fn names_that_no_source_can_have_are_refused() {
     let bench = Bench::new();
     for name in ["", "GitHub", "builtin", "a/b", "-x"] {
-        let made = StdioServer::new(ServerConfig::new(name, "true"), bench.runtime.clone());
+        let made = ConnectedServer::new(program(name, "true"), bench.runtime.clone());
         assert!(made.is_err(), "{name}");
     }
-    assert!(StdioServer::new(ServerConfig::new("x", " "), bench.runtime.clone()).is_err());
+    assert!(ConnectedServer::new(program("x", " "), bench.runtime.clone()).is_err());
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pentad_mcp::{ServerConfig, ServerRuntime, SpawnerLauncher, StdioServer};
+use pentad_mcp::{
+    CommandLine, ConnectedServer, NoTokens, Reach, ServerConfig, ServerRuntime, SpawnerLauncher,
+};
 use pentad_model::actor::Actor;
 use pentad_model::invocation::Workspace;
 use pentad_model::{GrantSet, Name, RunId, ThreadId, ToolDocument};
@@ -55,6 +57,8 @@ impl Bench {
             own_executable: std::env::current_exe().ok(),
             depth: 0,
             starts: Arc::new(Semaphore::new(4)),
+            tokens: Arc::new(NoTokens),
+            elicitor: None,
         };
         Self { folder, runtime }
     }
@@ -62,20 +66,19 @@ impl Bench {
     /// Returns the configuration of a fixture server with `args`.
     pub fn config(&self, args: &[&str]) -> ServerConfig {
         let program = pentad_testkit::binaries::fixture("fixture-mcp-server").unwrap();
-        let mut config = ServerConfig::new("fixture", program.display().to_string());
-        config.args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        config
-            .args
+        let mut line = CommandLine::new(program.display().to_string());
+        line.args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        line.args
             .extend(["--witness".to_owned(), self.witness_path().display().to_string()]);
-        config
+        ServerConfig::new("fixture", Reach::Command(line))
     }
 
-    pub fn server(&self, args: &[&str]) -> StdioServer {
+    pub fn server(&self, args: &[&str]) -> ConnectedServer {
         self.made(self.config(args))
     }
 
-    pub fn made(&self, config: ServerConfig) -> StdioServer {
-        StdioServer::new(config, self.runtime.clone()).unwrap()
+    pub fn made(&self, config: ServerConfig) -> ConnectedServer {
+        ConnectedServer::new(config, self.runtime.clone()).unwrap()
     }
 
     fn witness_path(&self) -> PathBuf {
@@ -101,7 +104,8 @@ impl Bench {
     }
 }
 
-/// Waits until `condition` holds; fails the test when it never does.
+/// Waits until `condition` holds; fails the test when it never does. It looks again and again, because what is waited for
+/// here (a line that another process wrote into a file, a process that is gone) is announced to nobody.
 pub async fn until(condition: impl Fn() -> bool, what: &str) {
     let waiting = async {
         while !condition() {
@@ -113,13 +117,21 @@ pub async fn until(condition: impl Fn() -> bool, what: &str) {
         .unwrap_or_else(|_| panic!("never happened: {what}"));
 }
 
+/// Returns the command line of a server that is a program.
+pub fn command_line(config: &mut ServerConfig) -> &mut CommandLine {
+    match &mut config.reach {
+        Reach::Command(line) => line,
+        Reach::Url(_) => panic!("no program"),
+    }
+}
+
 pub fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
 /// Returns the document of `name`, asking the server for its tools if nobody has.
-pub async fn document(server: &StdioServer, name: &str) -> Arc<ToolDocument> {
+pub async fn document(server: &ConnectedServer, name: &str) -> Arc<ToolDocument> {
     server.refresh().await;
     let documents = server.documents();
     let found = documents.iter().find(|document| document.tool.name == name);
@@ -147,7 +159,7 @@ pub fn tool_call(document: Arc<ToolDocument>, input: &Value) -> ToolCall {
 }
 
 /// Calls `name` as a client of the catalogue would.
-pub async fn call(server: &StdioServer, name: &str, input: Value) -> Result<ToolOutput, ToolFailure> {
+pub async fn call(server: &ConnectedServer, name: &str, input: Value) -> Result<ToolOutput, ToolFailure> {
     let document = document(server, name).await;
     tokio::time::timeout(PATIENCE, server.call(tool_call(document, &input)))
         .await
@@ -161,6 +173,6 @@ pub fn text(output: &ToolOutput) -> &str {
     }
 }
 
-pub async fn end(server: &StdioServer) {
+pub async fn end(server: &ConnectedServer) {
     server.shutdown(Duration::from_secs(5)).await;
 }

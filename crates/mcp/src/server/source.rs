@@ -1,4 +1,4 @@
-//! A server over standard streams as a source of tools.
+//! A connected server as a source of tools.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::config::{ServerConfig, Share};
+use super::config::{Reach, ServerConfig, Share};
 use super::core::{Core, ServerRuntime};
 use super::instance::Instance;
 
-/// Processes of one server at a time, where threads or folders have their own.
+/// Processes of one server, or sessions with it, at a time, where threads or folders have their own.
 const MAX_INSTANCES: usize = 16;
 
 /// Why a server entry cannot be used.
@@ -36,7 +36,7 @@ pub enum ServerError {
     NoCommand(String),
 }
 
-/// Whose process a call uses.
+/// Whose process or session a call uses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Slot {
     Home,
@@ -44,14 +44,14 @@ enum Slot {
     Thread(ThreadId),
 }
 
-/// A configured server: searchable from its manifest, started by its first call, stopped when idle.
-pub struct StdioServer {
+/// A configured server: searchable from its manifest, started or opened by its first call, stopped when idle.
+pub struct ConnectedServer {
     pub(super) core: Arc<Core>,
     instances: Mutex<HashMap<Slot, Arc<Instance>>>,
     pub(super) permits: Semaphore,
 }
 
-impl StdioServer {
+impl ConnectedServer {
     /// Creates the source. Nothing is started; the manifest of an earlier run is read if there is one.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl StdioServer {
         if !is_source_name(&config.name) || RESERVED_SOURCES.contains(&config.name.as_str()) {
             return Err(ServerError::Name(config.name));
         }
-        if config.command.trim().is_empty() {
+        if matches!(&config.reach, Reach::Command(line) if line.program.trim().is_empty()) {
             return Err(ServerError::NoCommand(config.name));
         }
         let permits = Semaphore::new(
@@ -80,6 +80,21 @@ impl StdioServer {
     #[must_use]
     pub fn fingerprint(&self) -> &str {
         &self.core.fingerprint
+    }
+
+    /// Opens the server now, as the first call of a tool would.
+    ///
+    /// # Errors
+    /// Refuses for the reasons that a call is refused: it cannot be started or reached, or a person has to log in.
+    pub async fn open(&self) -> Result<(), Refusal> {
+        let home = self.core.runtime.home_dir.clone();
+        self.instance(Slot::Home, home)?.lease().await.map(drop)
+    }
+
+    /// Tells whether a person has to log in, as far as is known without asking the server.
+    #[must_use]
+    pub fn needs_login(&self) -> bool {
+        self.core.login.need().is_some()
     }
 
     /// Lets a server that was disabled or backs off be tried again; a person asked.
@@ -114,7 +129,10 @@ impl StdioServer {
             return Err(Refusal::new(RefusalKind::TooMany, &self.core.config.name, text)
                 .next_step("repeat the call when another thread has ended, or set share = \"home\""));
         }
-        let cwd = self.core.config.cwd.clone().unwrap_or(cwd);
+        let cwd = match &self.core.config.reach {
+            Reach::Command(line) => line.cwd.clone().unwrap_or(cwd),
+            Reach::Url(_) => cwd,
+        };
         let instance = Instance::new(Arc::clone(&self.core), cwd);
         instances.insert(slot, Arc::clone(&instance));
         Ok(instance)
@@ -157,7 +175,7 @@ fn same(present: &ToolDocument, judged: &ToolDocument) -> bool {
 }
 
 #[async_trait]
-impl ToolSource for StdioServer {
+impl ToolSource for ConnectedServer {
     fn name(&self) -> &str {
         &self.core.config.name
     }
@@ -184,7 +202,7 @@ impl ToolSource for StdioServer {
                 diagnostics.push(self.diagnostic(severity, error));
             }
             if let Some(connection) = instance.live() {
-                let report = connection.report();
+                let report = connection.wire.report();
                 if let Some(first) = report.samples.first() {
                     let text = format!(
                         "{} lines of its stdout are no protocol and were skipped; the first is: {first}",
@@ -192,7 +210,7 @@ impl ToolSource for StdioServer {
                     );
                     diagnostics.push(self.diagnostic(Severity::Warning, text));
                 }
-                let tail = connection.stderr.shown();
+                let tail = connection.wire.diagnostics();
                 if !tail.is_empty() {
                     diagnostics
                         .push(self.diagnostic(Severity::Info, format!("its stderr ends with:\n{tail}")));
@@ -202,6 +220,7 @@ impl ToolSource for StdioServer {
                 best = Some(readiness);
             }
         }
+        diagnostics.extend(self.about_the_way());
         let manifest = self.core.manifest();
         if let Some(manifest) = &manifest {
             diagnostics.extend(
@@ -262,7 +281,35 @@ impl ToolSource for StdioServer {
     }
 }
 
-impl StdioServer {
+impl ConnectedServer {
+    /// What is worth knowing about a server that is reached over a network.
+    fn about_the_way(&self) -> Vec<Diagnostic> {
+        let (core, mut found) = (&self.core, Vec::new());
+        let name = &core.config.name;
+        if let Some(need) = core.login.need() {
+            let message = match need.more {
+                false => format!("server '{name}' asks for a login"),
+                true => format!("the login at server '{name}' does not reach far enough"),
+            };
+            let mut login = self.diagnostic(Severity::Warning, message);
+            login.next = Some(format!("pentad connect {name} --login"));
+            found.push(login);
+        }
+        if let Reach::Url(endpoint) = &core.config.reach
+            && endpoint.is_in_the_clear()
+        {
+            let mut clear = self.diagnostic(
+                Severity::Warning,
+                format!("what is sent to {} can be read on the way", endpoint.shown()),
+            );
+            clear.next = Some(format!(
+                "write https:// in [servers.{name}] if the server offers it"
+            ));
+            found.push(clear);
+        }
+        found
+    }
+
     fn diagnostic(&self, severity: Severity, message: String) -> Diagnostic {
         Diagnostic {
             severity,

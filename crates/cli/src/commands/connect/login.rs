@@ -1,0 +1,168 @@
+//! Logging in at a server, as a person at this machine.
+
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use pentad_keeper::{Config, Home, Lookup, SecretName, SecretValue, Secrets};
+use pentad_mcp::{Login, LoginResult, LoopbackRedirect, Reach, ServerConfig, TokenStore as _};
+use serde_json::json;
+
+use crate::failure::usage;
+use crate::invoke::block_on;
+use crate::render::Rendered;
+use crate::terminal::Terminal;
+use crate::wire::{HomeTokens, default_limits, home_key, server_config};
+
+/// How a person wants to log in.
+pub struct Wanted {
+    /// Whether to open the page.
+    pub browser: bool,
+    /// How long to wait.
+    pub wait: Duration,
+}
+
+/// Logs in at a configured server.
+pub fn log_in(home: &Home, name: &str, wanted: &Wanted, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    let server = configured(home, name)?;
+    let result = block_on(go(home, &server, wanted, terminal))??;
+    let rendered = match terminal.json {
+        true => Rendered::data(
+            format!(
+                "{}\n",
+                json!({"status": "ok", "server": name, "scopes": result.scopes, "expiresIn": result.expires_in, "renewable": result.renewable})
+            ),
+            0,
+        ),
+        false => Rendered {
+            out: format!("Logged in at {name}{}.\n", described(&result)),
+            err: format!("Next: pentad tools list --source {name} shows its tools\n"),
+            code: 0,
+        },
+    };
+    Ok(terminal.emit(&rendered))
+}
+
+/// Forgets a login.
+pub fn log_out(home: &Home, name: &str, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+    let removed = block_on(HomeTokens::of(home).remove(name))??;
+    let code = u8::from(!removed);
+    let rendered = match (terminal.json, removed) {
+        (true, _) => Rendered::data(format!("{}\n", json!({"server": name, "removed": removed})), code),
+        (false, true) => Rendered {
+            out: format!("Forgot the login at {name}.\n"),
+            err: "Next: the server itself may still know it; its account page ends it there too\n".to_owned(),
+            code,
+        },
+        (false, false) => Rendered::notice(
+            format!("error: there is no login at '{name}'\nNext: pentad connect {name} --login\n"),
+            code,
+        ),
+    };
+    Ok(terminal.emit(&rendered))
+}
+
+fn configured(home: &Home, name: &str) -> anyhow::Result<ServerConfig> {
+    let config = Config::load(home)?;
+    let Some(entry) = config.servers.get(name) else {
+        let names: Vec<&str> = config.servers.keys().map(String::as_str).collect();
+        let next = match names.is_empty() {
+            true => format!("pentad connect {name} --url https://… --login"),
+            false => format!("name one of {}", names.join(", ")),
+        };
+        return Err(usage(format!(
+            "{} has no server '{name}'\nNext: {next}",
+            home.config_file().display()
+        )));
+    };
+    let lookup = References(Secrets::of(home));
+    server_config(name, entry, &default_limits(&config), &lookup)
+        .map_err(|why| anyhow::anyhow!("servers.{name}: {why}"))
+}
+
+async fn go(
+    home: &Home,
+    server: &ServerConfig,
+    wanted: &Wanted,
+    terminal: &Terminal,
+) -> anyhow::Result<LoginResult> {
+    let port = match &server.reach {
+        Reach::Url(endpoint) => endpoint.login.redirect_port,
+        Reach::Command(_) => None,
+    };
+    let redirect = LoopbackRedirect::bind(port).await?;
+    let key = home_key(home).context("read the key of this home")?;
+    let tokens = Arc::new(HomeTokens::of(home));
+    let login = Login::begin(server, &key, &home.cache(), tokens, &redirect.uri()).await?;
+    let page = login.authorization_url();
+    let opened = wanted.browser && terminal.err_is_terminal && open(page);
+    let told = match (terminal.json, opened) {
+        (true, _) => Rendered::data(
+            format!(
+                "{}\n",
+                json!({"status": "waiting", "server": server.name, "open": page})
+            ),
+            0,
+        ),
+        (false, true) => Rendered::notice(format!("Your browser opens this page:\n  {page}\n"), 0),
+        (false, false) => Rendered::notice(
+            format!("Open this page in a browser on this machine:\n  {page}\n"),
+            0,
+        ),
+    };
+    // The exit code is that of the end, not of this.
+    let _ = terminal.emit(&told);
+    let callback = tokio::select! {
+        callback = redirect.wait(wanted.wait) => callback.with_context(|| {
+            format!("nothing was changed; pentad connect {} --login begins again", server.name)
+        })?,
+        _ = tokio::signal::ctrl_c() => anyhow::bail!("the login was interrupted; nothing was changed"),
+    };
+    Ok(login.finish(&callback).await?)
+}
+
+/// Opens a page in the person's browser, if this machine has a way to.
+fn open(page: &str) -> bool {
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let opened = Command::new(program)
+        .arg(page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    opened.is_ok()
+}
+
+fn described(result: &LoginResult) -> String {
+    let mut words = String::new();
+    if !result.scopes.is_empty() {
+        words.push_str(&format!(" for {}", result.scopes.join(" ")));
+    }
+    match (result.renewable, result.expires_in) {
+        (false, Some(seconds)) => words.push_str(&format!("; it ends in {} min", seconds / 60)),
+        (true, _) | (false, None) => {}
+    }
+    words
+}
+
+/// Looks references of an entry up. Commands run through the spawner only, which a login does not start.
+struct References(Secrets);
+
+impl Lookup for References {
+    fn secret(&self, name: &SecretName) -> Option<SecretValue> {
+        self.0.get(name).ok().flatten()
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn command(&self, _command: &str) -> Result<String, String> {
+        Err("a login runs no commands; use ${secret:NAME} in its place".to_owned())
+    }
+}

@@ -1,0 +1,17 @@
+//! On whose behalf something is asked of a server.
+
+use std::path::Path;
+
+use pentad_model::RunId;
+use pentad_program::Attendance;
+
+/// Who waits for an answer, and where they work.
+#[derive(Debug, Clone, Copy)]
+pub struct Party<'a> {
+    /// Cancellation and progress.
+    pub attendance: &'a Attendance,
+    /// The working folder, which a server may ask for as a root.
+    pub folder: &'a Path,
+    /// The run, if the act belongs to one.
+    pub run: Option<RunId>,
+}

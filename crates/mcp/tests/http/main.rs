@@ -1,0 +1,9 @@
+//! Servers over streamable HTTP, well and badly behaved.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod behaviour;
+mod logins;
+mod secrets;
+mod sessions;
+mod site;
+mod support;

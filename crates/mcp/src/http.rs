@@ -6,6 +6,7 @@
 
 mod body;
 mod caller;
+mod outlet;
 mod reply;
 mod scoped;
 mod sessions;
@@ -210,9 +211,10 @@ impl<H: ServerHandler + Send + 'static> HttpService<H> {
     }
 
     /// Ends the sessions and every stream that is left.
-    pub fn end(&self) {
+    pub async fn end(&self) {
         self.closing();
         self.inner.end.cancel();
+        self.inner.sessions.settle().await;
     }
 }
 

@@ -245,6 +245,42 @@ async fn c02_dropping_the_stream_of_a_call_that_stands_alone_cancels_it() {
 }
 
 #[tokio::test]
+async fn a_client_whose_connection_broke_finds_the_answer_that_came_meanwhile() {
+    let mut bench = Bench::new(HttpLimits::default());
+    let id = bench.open("me").await;
+    let mut broken = bench
+        .post("me", Some(&id), &read_request(5, "release"))
+        .await
+        .into_body();
+    assert_eq!(bench.started.recv().await.unwrap(), "release");
+    let first = broken.frame().await.unwrap().unwrap();
+    let first = std::str::from_utf8(first.data_ref().unwrap()).unwrap().to_owned();
+    let event = first
+        .lines()
+        .find_map(|line| line.strip_prefix("id:"))
+        .unwrap()
+        .trim()
+        .to_owned();
+    drop(broken);
+    bench.verbs.release.notify_one();
+    let resume = |owner: &'static str| {
+        let mut request = request("GET", Some(&id), "");
+        request
+            .headers_mut()
+            .insert("last-event-id", event.parse().unwrap());
+        bench.send(request, owner)
+    };
+    assert_eq!(resume("you").await.status(), StatusCode::NOT_FOUND);
+    // The answer is there before or after the client is back, and for one that lost it again.
+    for _ in 0..2 {
+        let answers = messages(resume("me").await).await;
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        assert_eq!(answers[0]["id"], 5);
+        assert_eq!(answers[0]["result"]["content"][0]["text"], "read it");
+    }
+}
+
+#[tokio::test]
 async fn a_lone_surrogate_does_not_lose_its_message() {
     let bench = Bench::new(HttpLimits::default());
     let id = bench.open("me").await;
@@ -317,6 +353,6 @@ async fn the_end_is_clean_when_calls_end_and_says_so_when_one_does_not() {
             let answers = messages(calling).await;
             assert_eq!(answers.last().unwrap()["id"], 1, "{answers:?}");
         }
-        bench.face.end();
+        bench.face.end().await;
     }
 }

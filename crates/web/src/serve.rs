@@ -109,12 +109,12 @@ pub async fn serve(listener: TcpListener, face: Face, shutdown: CancellationToke
     if let Ok(ended) = drained {
         // A session's call goes on without a connection.
         end_calls(&mcp).await;
-        mcp.end();
+        mcp.end().await;
         return ended.map_err(ServeError::from);
     }
     hard_end.cancel();
     let (ended, ()) = tokio::join!(tokio::time::timeout(LAST_WORDS, &mut server), end_calls(&mcp));
-    mcp.end();
+    mcp.end().await;
     match ended {
         Ok(ended) => ended.map_err(ServeError::from),
         Err(_) => {

@@ -53,7 +53,7 @@ async fn main() -> std::io::Result<()> {
     tokio::select! {
         served = axum::serve(listener, router).into_future() => served,
         read = async { tokio::io::stdin().read_to_end(&mut Vec::new()).await } => {
-            service.end();
+            service.end().await;
             read.map(|_| ())
         }
     }

@@ -37,7 +37,7 @@ pub struct HttpLimits {
     pub sessions_per_caller: usize,
     /// How long a session may have no request, no stream and no call before it ends.
     pub idle: Duration,
-    /// Messages that may wait on one stream of a session, and that are kept for a client that resumes it.
+    /// Messages that are kept of one stream of a session for a client that is slow or whose connection broke.
     pub events: usize,
     /// How often a silent stream shows that it lives.
     pub keep_alive: Duration,

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionWorker;
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 
+use super::outlet::Place;
 use super::sessions::{SessionError, Sessions, taken};
 use crate::face::Calls;
 
@@ -72,7 +73,7 @@ impl SessionManager for Scoped {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        taken(self.sessions.local.create_stream(id, message)).await
+        self.sessions.stream(id, message).await
     }
 
     async fn accept_message(
@@ -95,6 +96,11 @@ impl SessionManager for Scoped {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        taken(self.sessions.local.resume(id, last_event_id)).await
+        if let Some(place) = Place::of(&last_event_id) {
+            let rest = self.sessions.rest(id, place).ok_or(SessionError::Forgotten)?;
+            return Ok(rest.left_stream());
+        }
+        let stream = taken(self.sessions.local.resume(id, last_event_id)).await?;
+        Ok(stream.right_stream())
     }
 }

@@ -1,18 +1,22 @@
 //! The sessions of revisions before 2026-07-28: whose they are, how many there may be, and when a silent one ends.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig,
 };
 use rmcp::transport::streamable_http_server::session::{SessionId, SessionManager as _};
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 use super::caller::HttpLimits;
+use super::outlet::{Outlet, Place, Reader};
 use crate::face::Calls;
 
 /// How long an ended session's worker may take to hear of it; one that cannot ends with its connection.
@@ -37,6 +41,9 @@ pub enum SessionError {
     /// Every session that could give way is in use.
     #[error("every session is in use")]
     Full,
+    /// The stream ended too long ago, or never was.
+    #[error("the stream is no longer kept")]
+    Forgotten,
     /// The session's worker takes nothing, because nobody reads what it has sent.
     #[error("the session takes nothing more: its streams are not read")]
     Stuck,
@@ -45,11 +52,18 @@ pub enum SessionError {
     Worker(#[from] LocalSessionManagerError),
 }
 
+/// How long the end of a stream is kept for a client whose connection broke.
+const KEEP: Duration = Duration::from_secs(60);
+/// How many streams of one session are kept.
+const STREAMS: usize = 64;
+
 /// One session as it is seen from outside.
 #[derive(Debug)]
 struct Entry {
     owner: String,
     calls: Calls,
+    /// The streams of its requests, by the request's number.
+    outlets: Mutex<BTreeMap<u64, Arc<Outlet>>>,
     /// Requests and streams that are open.
     open: AtomicUsize,
     /// When the last of them ended.
@@ -59,6 +73,20 @@ struct Entry {
 impl Entry {
     fn is_busy(&self) -> bool {
         self.open.load(Ordering::Acquire) > 0 || !self.calls.tracker.is_empty()
+    }
+
+    fn outlets(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Outlet>>> {
+        self.outlets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the stream of a request; those that ended a while ago go, and the oldest when there are too many.
+    fn keep(&self, request: u64, outlet: &Arc<Outlet>) {
+        let mut outlets = self.outlets();
+        outlets.retain(|_, outlet| outlet.ended().is_none_or(|ended| ended.elapsed() < KEEP));
+        if outlets.len() >= STREAMS {
+            let _oldest = outlets.pop_first();
+        }
+        outlets.insert(request, Arc::clone(outlet));
     }
 
     fn silent_since(&self) -> Instant {
@@ -91,6 +119,9 @@ pub struct Sessions {
     entries: Mutex<HashMap<SessionId, Arc<Entry>>>,
     /// Held while a session is made, so that the caps hold.
     making: tokio::sync::Mutex<()>,
+    /// Holds a task for each stream that is open.
+    filling: TaskTracker,
+    events: usize,
     most: usize,
     most_per_owner: usize,
     idle: Duration,
@@ -108,6 +139,8 @@ impl Sessions {
             local,
             entries: Mutex::default(),
             making: tokio::sync::Mutex::default(),
+            filling: TaskTracker::new(),
+            events: limits.events,
             most: limits.sessions.max(1),
             most_per_owner: limits.sessions_per_caller.max(1),
             idle: limits.idle,
@@ -147,6 +180,7 @@ impl Sessions {
         let entry = Entry {
             owner: owner.to_owned(),
             calls,
+            outlets: Mutex::default(),
             open: AtomicUsize::new(0),
             silent_since: Mutex::new(Instant::now()),
         };
@@ -179,6 +213,45 @@ impl Sessions {
             if let Err(error) = self.end(&id).await {
                 tracing::debug!(%error, "the session's worker was gone");
             }
+        }
+    }
+
+    /// Sends a request into a session and returns the stream of what comes back.
+    pub async fn stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<Reader, SessionError> {
+        let mut stream = Box::pin(taken(self.local.create_stream(id, message)).await?);
+        let outlet = Outlet::new(self.events);
+        let entry = self.entries().get(id).cloned();
+        // The first event tells nothing but the stream's place; it is there as soon as the stream is.
+        if let Some(first) = stream.next().await {
+            let place = first.event_id.as_deref().and_then(Place::of);
+            if let (Some(place), Some(entry)) = (place, entry) {
+                entry.keep(place.request, &outlet);
+            }
+            outlet.push(first);
+        }
+        self.filling.spawn(Arc::clone(&outlet).fill(stream));
+        Ok(outlet.read(0))
+    }
+
+    /// Returns the rest of a stream after an event, if the session still keeps it.
+    pub fn rest(&self, id: &SessionId, after: Place) -> Option<Reader> {
+        let entry = self.entries().get(id).cloned()?;
+        let outlet = entry.outlets().get(&after.request).cloned()?;
+        Some(outlet.read(after.index.saturating_add(1)))
+    }
+
+    /// Waits until the streams of ended sessions have ended, within a limit.
+    pub async fn settle(&self) {
+        self.filling.close();
+        if tokio::time::timeout(CLOSE_LIMIT, self.filling.wait())
+            .await
+            .is_err()
+        {
+            tracing::debug!("streams of ended sessions were still open");
         }
     }
 

@@ -283,7 +283,8 @@ fn p14_thousands_of_calls_leave_descriptors_threads_and_processes_as_they_were()
     for tool in ["fixture/echo", "fixture/structured", "recipes/plain"] {
         read_contract(&mut face, tool);
     }
-    let call = |n: usize| match n % 20 {
+    // A launch costs as much as thirty calls of a server: a hundred of them must do.
+    let call = |n: usize| match n % 100 {
         0 => call_params("recipes/plain", json!({"tag": n.to_string()})),
         1 => json!({"name": "write", "arguments": {"address": "~/memory/n.md", "content": n.to_string()}}),
         2 => json!({"name": "read", "arguments": {"address": "~/tools/", "options": {"query": "echo text"}}}),

@@ -189,21 +189,14 @@ impl Writer {
 
     /// Waits for a request, and uses the time if there is enough of it; nothing when all senders are gone.
     fn next(&mut self, requests: &mut mpsc::Receiver<Box<dyn Member>>) -> Option<Box<dyn Member>> {
-        while self.has_work_at_rest() {
-            let Ok(next) = self
-                .clock
-                .block_on(async { tokio::time::timeout(REST, requests.recv()).await })
-            else {
-                self.rest(requests);
-                break;
-            };
-            return next;
+        if self.words_behind >= WORDS_BEHIND {
+            let waiting = async { tokio::time::timeout(REST, requests.recv()).await };
+            match self.clock.block_on(waiting) {
+                Ok(next) => return next,
+                Err(_) => self.rest(requests),
+            }
         }
         requests.blocking_recv()
-    }
-
-    const fn has_work_at_rest(&self) -> bool {
-        self.words_behind >= WORDS_BEHIND
     }
 
     /// Collects words until there are none left or somebody waits.

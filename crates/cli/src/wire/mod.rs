@@ -110,6 +110,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
     let launchers: Arc<dyn Launchers> =
         Arc::new(ProcessLaunchers::new(Arc::clone(&spawner), environment, bounds));
 
+    let roots_before = reload::Marks::of_roots(home, config);
     let recipes = Arc::new(RecipeSource::open(
         "recipes",
         roots(home, config),
@@ -182,7 +183,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         config: Arc::clone(&in_force),
         outdated: Arc::clone(&outdated),
         recipes: Arc::clone(&recipes),
-        seen: tokio::sync::Mutex::default(),
+        seen: tokio::sync::Mutex::new(roots_before),
     });
     let reload = (lifetime == Lifetime::Long).then(|| Reload::start(Arc::clone(&followers)));
     let desk = Arc::new(LocalDesk {

@@ -1,7 +1,7 @@
 //! Following configuration, policy and secrets while a home is open.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pentad_catalog::{Catalog, Gate};
@@ -45,6 +45,17 @@ pub struct Followers {
 pub struct Marks {
     files: Vec<Mark>,
     roots: Vec<Mark>,
+}
+
+impl Marks {
+    /// Returns how the recipe roots look; taken before they are read, so that nothing which comes after is missed.
+    pub fn of_roots(home: &Home, config: &Config) -> Self {
+        let roots = std::iter::once(home.recipes()).chain(config.roots.iter().map(|root| root.path.clone()));
+        Self {
+            files: Vec::new(),
+            roots: roots.map(|path| mark(&path)).collect(),
+        }
+    }
 }
 
 impl Reload {
@@ -100,12 +111,9 @@ impl Followers {
             self.home.policy_file(),
             self.home.secrets_file(),
         ];
-        let roots: Vec<PathBuf> = std::iter::once(self.home.recipes())
-            .chain(self.opened_with.roots.iter().map(|root| root.path.clone()))
-            .collect();
         let now = Marks {
             files: files.iter().map(|path| mark(path)).collect(),
-            roots: roots.iter().map(|path| mark(path)).collect(),
+            ..Marks::of_roots(&self.home, &self.opened_with)
         };
         if seen.files != now.files {
             let known = !seen.files.is_empty();

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pentad_keeper::attach::{Desk, Remote, Role};
+use async_trait::async_trait;
+use pentad_keeper::attach::{Desk, Peer, Remote, Role};
 use pentad_keeper::{Calling, Config, Finding, Home, discover_workspace};
 use pentad_mcp::{FaceLimits, FaceOptions, LazyVerbs};
 use pentad_model::invocation::{ThreadChoice, Workspace};
-use pentad_model::{Id, Invocation, Name, Refusal, RefusalKind, Verb};
-use pentad_program::{Readiness, Severity, Verbs};
+use pentad_model::{Id, Invocation, Name, Outcome, Refusal, RefusalKind, Verb};
+use pentad_program::{Attendance, Readiness, Severity, Verbs};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::Globals;
 use crate::keep::{self, Place};
 use crate::shell::{calling, prepared_home, thread_choice};
-use crate::wire::{self, Lifetime};
+use crate::wire::Lifetime;
 
 /// One home, opened for one caller.
 pub struct House {
@@ -174,7 +175,7 @@ pub async fn serve_mcp(globals: &Globals, client: Option<Name>) -> anyhow::Resul
         client,
         on_behalf_of: None,
         view_bytes: None,
-        state_key: Some(wire::state_key(&home)),
+        state_key: Some(crate::wire::state_key(&home)),
         limits: FaceLimits::default(),
         shutdown: shutdown.clone(),
     };
@@ -214,10 +215,30 @@ fn lazy_verbs(home: &Home, place: &Arc<OnceCell<Place>>, in_process: bool) -> La
                 .get_or_try_init(open)
                 .await
                 .map_err(|error| unusable(&home, &error))?;
-            let verbs: Arc<dyn Verbs> = place.desk();
+            let verbs: Arc<dyn Verbs> = match place {
+                // A keeper judges this by itself.
+                Place::Here(_) if !Peer::own_process().may_be_asked(Role::Client) => {
+                    Arc::new(Unasked(place.desk()))
+                }
+                _ => place.desk(),
+            };
             Ok(verbs)
         })
     })
+}
+
+/// Verbs whose questions reach nobody: an agent plays the client.
+struct Unasked(Arc<dyn Desk>);
+
+#[async_trait]
+impl Verbs for Unasked {
+    async fn invoke(&self, invocation: Invocation, attendance: Attendance) -> Outcome {
+        let attendance = Attendance {
+            asker: None,
+            ..attendance
+        };
+        self.0.invoke(invocation, attendance).await
+    }
 }
 
 fn unusable(home: &Home, error: &anyhow::Error) -> Refusal {

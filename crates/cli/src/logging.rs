@@ -12,16 +12,18 @@ pub const LEVEL_VARIABLE: &str = "PENTAD_LOG";
 
 /// Starts logging to stderr.
 ///
-/// The protocol library logs whole messages below `warn`, secrets in them included, so it never gets more.
+/// The protocol library logs whole messages below `warn`, secrets in them included, so it never gets more. Its loop of
+/// one connection logs nothing: it calls a client that went away an error, and what else it finds the caller is told.
 pub fn start(terminal: &Terminal) {
     let chosen = std::env::var(LEVEL_VARIABLE).unwrap_or_default();
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::WARN.into())
         .parse_lossy(&chosen);
-    let filter = match "rmcp=warn".parse() {
-        Ok(cap) => filter.add_directive(cap),
-        Err(_) => filter,
-    };
+    let caps = ["rmcp=warn", "rmcp::service=off"];
+    let filter = caps
+        .iter()
+        .filter_map(|cap| cap.parse().ok())
+        .fold(filter, EnvFilter::add_directive);
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

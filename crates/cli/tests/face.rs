@@ -346,7 +346,13 @@ fn a_client_of_each_revision_gets_the_same_five_tools() {
         answer["result"]["ttlMs"].as_u64().unwrap() >= 3_600_000,
         "{answer}"
     );
-    lists.push(answer["result"]["tools"].to_string());
+    // Apart from the marks of what travels as a header, which older revisions do not know.
+    let marked = answer["result"]["tools"].to_string();
+    let plain = ["Address", "Tool"].iter().fold(marked.clone(), |list, header| {
+        list.replace(&format!(",\"x-mcp-header\":\"{header}\""), "")
+    });
+    assert_ne!(plain, marked);
+    lists.push(plain);
     stateless.close().unwrap();
     assert!(lists.iter().all(|list| *list == lists[0]));
     let _ = MARK;

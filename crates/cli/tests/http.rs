@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
-use common::sdk::{Installed, SDKS, Sdk, call, read, succeeded};
+use common::sdk::{Installed, SDKS, Sdk, call, read, succeeded, texts};
 use common::up::Up;
-use common::{Place, Reading, text};
+use common::{Place, Reading, binary, described, text};
 use pentad_model::event::EventBody;
 use pentad_testkit::process::marked;
 use rustix::process::Pid;
@@ -40,7 +40,7 @@ fn every_sdk_calls_tools_over_http_with_a_token() {
         read("~/self"),
     ]);
     for sdk in SDKS {
-        let report = installed.over_http(sdk, &place, &up, "web", &calls);
+        let report = installed.over_http(sdk, &place, &up, "web", &calls, &[]);
         assert_eq!(report["tools"]["names"], json!(VERBS), "{sdk:?}");
         assert_eq!(report["stateless"], json!(sdk == Sdk::Stateless), "{report}");
         let seen = report["calls"].as_array().unwrap();
@@ -72,6 +72,40 @@ fn every_sdk_calls_tools_over_http_with_a_token() {
     reading.close();
 }
 
+#[test]
+fn a_person_answers_at_each_sdk_over_http() {
+    let Some(installed) = Installed::find() else {
+        return;
+    };
+    let place = Place::new();
+    place.recipe("greet", "echo hello {name}", &["name"]);
+    let up = Up::start(&place);
+    let calls = |name: &str| {
+        let greet = call("greet", &json!({"name": name}));
+        json!([read("~/tools/recipes/greet"), greet, greet])
+    };
+    let yes = ["--elicit", "accept", "--elicit-content", r#"{"decision":"once"}"#];
+    for sdk in SDKS {
+        let asked = installed.over_http(sdk, &place, &up, "web", &calls("Ada"), &yes);
+        for seen in &asked["calls"].as_array().unwrap()[1..] {
+            assert!(succeeded(seen).contains("hello Ada"), "{sdk:?}: {seen}");
+        }
+        assert_eq!(
+            asked["elicitations"].as_array().unwrap().len(),
+            2,
+            "{sdk:?}: once is once"
+        );
+        let unasked = installed.over_http(sdk, &place, &up, "web", &calls("Eve"), &[]);
+        let refused = texts(&unasked["calls"][1]);
+        assert!(
+            refused.contains("waits for a person's approval"),
+            "{sdk:?}: {refused}"
+        );
+    }
+    up.end();
+    place.assert_nobody_is_left("after pentad up");
+}
+
 /// Sends a call that stands alone as the client `web`, and returns the connection.
 fn send(up: &Up, verb: &str, arguments: &Value) -> TcpStream {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
@@ -80,11 +114,15 @@ fn send(up: &Up, verb: &str, arguments: &Value) -> TcpStream {
             "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {}}}})
     .to_string();
+    let (param, value) = ["address", "tool"]
+        .iter()
+        .find_map(|name| Some((name, arguments.get(name)?.as_str()?)))
+        .unwrap();
     let mut stream = TcpStream::connect(up.authority()).unwrap();
     let head = format!(
         "POST /mcp HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: {}\r\n\
          Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {verb}\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {verb}\r\nMcp-Param-{param}: {value}\r\n\
          Content-Length: {}\r\n\r\n{message}",
         up.authority(),
         up.token("web"),
@@ -115,13 +153,14 @@ fn littering(place: &Place) -> (Up, TcpStream) {
     (up, stream)
 }
 
-/// Returns the processes of the place that the recipe started.
+/// Returns the processes of the place that are not the binary itself: what the recipe started.
 fn litter(place: &Place) -> Vec<Pid> {
-    let sleeps = |pid: &Pid| {
+    let own = text(&binary());
+    let is_foreign = |pid: &Pid| {
         let words = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
-        words.starts_with(b"sleep\0")
+        !words.is_empty() && !words.starts_with(own.as_bytes())
     };
-    marked(&place.mark()).into_iter().filter(sleeps).collect()
+    marked(&place.mark()).into_iter().filter(is_foreign).collect()
 }
 
 #[test]
@@ -142,7 +181,8 @@ fn c02_when_a_client_went_away_the_record_says_canceled_after_its_processes_are_
         .map_while(Result::ok)
         .any(|line| line.contains("canceled"));
     assert!(canceled);
-    assert_eq!(litter(&place), []);
+    let left = litter(&place);
+    assert!(left.is_empty(), "{}", described(&left));
     up.end();
     place.assert_nobody_is_left("after pentad up");
 }

@@ -501,6 +501,64 @@ fn a_tool_of_ours_cannot_leave_its_run_to_approve_or_to_serve() {
     assert!(granted && said.contains(&id), "it is still open: {said}");
 }
 
+/// Calls `touch` as a client that answers every question with yes, and returns whether it was asked and what it got.
+fn call_with_a_willing_client(place: &Place, variables: &[(&str, &str)]) -> (bool, String) {
+    let mut env = place.env();
+    env.extend(
+        variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+    );
+    let mut face = RawClient::start(&binary(), ["mcp"], &env, &place.path("work")).unwrap();
+    let hello = json!({
+        "protocolVersion": SESSION,
+        "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": CLIENT, "version": "1"},
+    });
+    face.request("initialize", &hello).unwrap();
+    face.notify("notifications/initialized", &json!({})).unwrap();
+    let request = json!({"tool": "touch", "input": {"file": text(&place.path("touched"))}});
+    assert!(
+        face.call_text("call", &request)
+            .unwrap()
+            .starts_with("Not called yet")
+    );
+    let id = face
+        .send("tools/call", &json!({"name": "call", "arguments": request}))
+        .unwrap();
+    let mut asked = false;
+    loop {
+        let message = face.message_within(END).unwrap().expect("an answer");
+        if message["method"] == "elicitation/create" {
+            asked = true;
+            let schema = &message["params"]["requestedSchema"]["properties"];
+            let (key, field) = schema.as_object().unwrap().iter().next().unwrap();
+            let choice = field["enum"][0].clone();
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": {"action": "accept", "content": {key: choice}}});
+            face.send_line(&answer.to_string()).unwrap();
+        } else if message["id"] == id {
+            face.close().unwrap();
+            let said = message["result"]["content"][0]["text"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            return (asked, said);
+        }
+    }
+}
+
+#[test]
+fn an_agent_that_plays_the_client_is_not_asked_in_a_persons_place() {
+    for place in [Place::new(), Place::in_process()] {
+        place.recipe("touch", "touch {file}", &["file"]);
+        let (asked, said) = call_with_a_willing_client(&place, &[("CLAUDECODE", "1")]);
+        assert!(!asked && said.contains("approval:"), "{said}");
+        assert!(!place.path("touched").exists());
+        let (asked, said) = call_with_a_willing_client(&place, &[]);
+        assert!(asked && place.path("touched").exists(), "{said}");
+    }
+}
+
 #[test]
 fn a_command_below_a_client_acts_as_that_client() {
     let place = Place::new();

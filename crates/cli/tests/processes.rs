@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::common::{CLIENT, END, Place, SESSION, binary, described, finished, keepers_of, spawner_of};
 
 /// Calls of the run that looks for leaks.
-const MANY: usize = 3_000;
+const MANY: usize = 10_000;
 /// Requests that are under way at the same time.
 const AT_ONCE: usize = 10;
 
@@ -267,7 +267,7 @@ impl Held {
     fn assert_like(&self, before: &Self) {
         let both = format!("before: {before:?}\nafter: {self:?}");
         assert!(self.descriptors <= before.descriptors + 4, "{both}");
-        // Threads for blocking work come and go; a leak of one in a hundred calls would be thirty.
+        // Threads for blocking work come and go; a leak of one in a hundred calls would be a hundred.
         assert!(self.threads <= before.threads + 8, "{both}");
         assert_eq!(self.processes, before.processes, "{both}");
         assert_eq!(self.spawner_descriptors, before.spawner_descriptors, "{both}");

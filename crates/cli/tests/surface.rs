@@ -114,6 +114,9 @@ fn an_agent_neither_connects_nor_stops_nor_approves() {
         &["connect", "x", "--", "sh"][..],
         &["connect", "x", "--trust", "--", "sh"],
         &["disconnect", "x"],
+        &["import", "cursor"],
+        &["import", "cursor", "--apply", "--yes"],
+        &["import", "cursor", "--undo"],
         &["stop"],
         &["approvals", "grant", "abcdefgh"],
     ] {

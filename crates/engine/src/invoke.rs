@@ -42,9 +42,14 @@ pub(crate) struct Context {
     pub limit: Duration,
     /// When that time is over.
     pub until: Instant,
+    /// The event "called" while it waits to be written with whatever is recorded next.
+    pub opening: Opening,
     /// How the run of this invocation ended; written in one transaction with its answer.
     pub settlement: Settlement,
 }
+
+/// An event that waits to be written; it goes when it was.
+pub(crate) type Opening = Arc<Mutex<Option<NewEvent>>>;
 
 /// A settlement that waits to be written.
 pub(crate) type Settlement = Arc<Mutex<Option<(RunChange, NewEvent)>>>;
@@ -64,6 +69,7 @@ impl Context {
     pub fn limited(&self, limit: Duration) -> Self {
         let mut limited = self.detached();
         limited.attendance = self.attendance.clone();
+        limited.opening = Arc::clone(&self.opening);
         limited.settlement = Arc::clone(&self.settlement);
         limited.limit = self.limit.min(limit);
         limited.until = self.until.min(Instant::now() + limit);
@@ -86,6 +92,7 @@ impl Context {
             now: self.now,
             limit: self.limit,
             until: self.until,
+            opening: Opening::default(),
             settlement: Settlement::default(),
         }
     }
@@ -217,6 +224,7 @@ impl Engine {
             now,
             limit,
             until: Instant::now() + limit,
+            opening: Opening::default(),
             settlement: Settlement::default(),
         })
     }

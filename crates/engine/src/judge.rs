@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pentad_catalog::gate::{Act, Decision, Finding, Question};
 use pentad_model::approval::{Approval, ApprovalState};
-use pentad_model::{ApprovalId, Refusal, RefusalKind};
+use pentad_model::{Actor, ApprovalId, Refusal, RefusalKind};
 use pentad_program::{Answer, Asker};
 
 use crate::Engine;
@@ -64,8 +64,11 @@ impl Engine {
     /// Nobody to ask, and nobody who answers in the call's time, leave the refusal with the approval's address.
     /// Calls that wait for the same approval ask once: the others look at what came of it.
     pub(crate) async fn judge(&self, context: &Context, act: &Act) -> Result<(), Refusal> {
-        let Some(asker) = &context.attendance.asker else {
-            return self.parts.gate.judge(act, &context.authority).await.map(drop);
+        // Agents and triggers wait for a person elsewhere, whoever their calls came through.
+        let is_client = matches!(context.caller.actor, Actor::Client(_));
+        let asker = match &context.attendance.asker {
+            Some(asker) if is_client => asker,
+            _ => return self.parts.gate.judge(act, &context.authority).await.map(drop),
         };
         let mut question = match self.parts.gate.consider(act, &context.authority).await? {
             Finding::Permitted(_) => return Ok(()),

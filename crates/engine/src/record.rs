@@ -31,10 +31,22 @@ impl Context {
             body,
         }
     }
+
+    /// Returns events with the "called" before them that still waits; [`Self::opened`] says that they are written.
+    pub(crate) fn with_opening(&self, events: impl IntoIterator<Item = NewEvent>) -> Vec<NewEvent> {
+        let waiting = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.iter().cloned().chain(events).collect()
+    }
+
+    /// Notes that "called" is written.
+    pub(crate) fn opened(&self) {
+        *self.opening.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 impl Engine {
-    /// Writes "called" before anything is judged or done.
+    /// Writes "called" before anything is judged or done. That of a `call` waits for what is recorded next, most often
+    /// the start of its run: one transaction instead of two, and still before any effect.
     pub(crate) async fn record_called(
         &self,
         context: &Context,
@@ -46,11 +58,26 @@ impl Engine {
             .await?;
         let cwd = context.workspace.cwd.display().to_string();
         let event = context.event(None, EventBody::Called { verb, arguments, cwd });
-        self.parts
-            .store
-            .append(vec![event], Durability::Crash)
-            .await
-            .map(drop)
+        *context.opening.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
+        if verb == Verb::Call {
+            return Ok(());
+        }
+        self.record(context, None).await
+    }
+
+    /// Writes events of class crash, after the "called" that may still wait.
+    pub(crate) async fn record(
+        &self,
+        context: &Context,
+        events: impl IntoIterator<Item = NewEvent>,
+    ) -> Result<(), StoreError> {
+        let events = context.with_opening(events);
+        if events.is_empty() {
+            return Ok(());
+        }
+        self.parts.store.append(events, Durability::Crash).await?;
+        context.opened();
+        Ok(())
     }
 
     /// Writes "returned".
@@ -88,22 +115,20 @@ impl Engine {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let store = &self.parts.store;
         let Some((change, event)) = waiting else {
-            return store
-                .append(answer.into_iter().collect(), Durability::Crash)
-                .await
-                .map(drop);
+            return self.record(context, answer).await;
         };
         let events = std::iter::once(event).chain(answer.clone()).collect();
-        match store.change_run(change, events, Durability::Crash).await {
+        match self
+            .parts
+            .store
+            .change_run(change, events, Durability::Crash)
+            .await
+        {
             // Somebody settled the run meanwhile; what was answered is recorded all the same.
             Err(StoreError::Conflict(why)) => {
                 tracing::warn!(call = %context.call, why, "a run was settled by somebody else");
-                store
-                    .append(answer.into_iter().collect(), Durability::Crash)
-                    .await
-                    .map(drop)
+                self.record(context, answer).await
             }
             done => done,
         }

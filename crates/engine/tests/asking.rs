@@ -345,7 +345,9 @@ async fn agents_and_triggers_wait_for_a_person_elsewhere() {
     for actor in ["agent:main", "trigger:nightly"] {
         let bench = bench();
         bench.act(actor, Verb::Call, change()).await;
-        let waiting = bench.act(actor, Verb::Call, change()).await;
-        assert_eq!(waiting.status, Status::Waiting, "{actor}");
+        let person = Person::saying(Answer::Granted(Scope::Once));
+        let invocation = bench.invocation(actor, Verb::Call, change());
+        let waiting = bench.engine.invoke(invocation, attended(&person)).await;
+        assert_eq!((waiting.status, person.count()), (Status::Waiting, 0), "{actor}");
     }
 }

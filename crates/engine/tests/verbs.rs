@@ -399,6 +399,43 @@ async fn files_outside_the_workspace_ask_and_secrets_of_the_home_never_show() {
     assert_eq!(refused.status, Status::Refused, "{}", refused.text);
 }
 
+/// Returns the files below a folder that hold these bytes.
+fn holders(folder: &std::path::Path, bytes: &[u8]) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(holders(&path, bytes));
+        } else if std::fs::read(&path)
+            .unwrap()
+            .windows(bytes.len())
+            .any(|w| w == bytes)
+        {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn secret_values_stand_in_no_stream_that_became_a_blob() {
+    let bench = bench_with(Setup {
+        secrets: vec!["canary-7f3a".to_owned()],
+        ..Setup::default()
+    });
+    let input = json!({"tool": "fake/spill", "input": {"text": "canary-7f3a"}});
+    let outcome = bench.act("user", Verb::Call, input).await;
+    assert_eq!(outcome.text.lines().next(), Some("[secret]"));
+    let run = outcome.run.unwrap();
+    let address = format!("run:{run}/output");
+    let read = json!({"address": address, "options": {"bytes": "500000-500028"}});
+    let part = bench.act("user", Verb::Read, read).await;
+    assert!(part.text.contains("[secret], [secret]"), "{}", part.text);
+    let home = bench.dir.path();
+    assert_eq!(holders(home, b"canary-7f3a"), Vec::<std::path::PathBuf>::new());
+    assert!(!home.join(format!("state/runs/{run}/stdout")).exists());
+}
+
 #[tokio::test]
 async fn secret_values_stand_in_no_event() {
     let bench = bench_with(Setup {

@@ -1,7 +1,8 @@
 //! Blobs: files named by the SHA-256 of their bytes, `blobs/<first two digits>/<hash>`.
 //!
 //! A blob is written to a temporary file beside its place, synced, renamed, and the folder synced: it is there whole or
-//! not at all. What comes from outside is a hash of 64 digits or it is refused, so no other path is ever built.
+//! not at all. Temporary files are named after the process that writes them, `blobs/.new-<pid>-<birth>-<random>`, so that
+//! those of a process that was killed are known and removed by the next one that opens the journal. What comes from outside is a hash of 64 digits or it is refused, so no other path is ever built.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -17,9 +18,12 @@ use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::fault::file_error;
+use crate::options::Owner;
 
 /// Characters of a hash.
 const HASH_CHARS: usize = 64;
+/// How the name of a temporary file begins.
+const TEMPORARY: &str = ".new-";
 /// Bytes that are read at once.
 const CHUNK: usize = 256 << 10;
 
@@ -33,15 +37,17 @@ pub(crate) struct Blobs {
     home: PathBuf,
     folder: PathBuf,
     max_bytes: u64,
+    owner: Owner,
 }
 
 impl Blobs {
     /// Returns the blobs below the state folder.
-    pub(crate) fn new(state: &Path, max_bytes: u64) -> Self {
+    pub(crate) fn new(state: &Path, max_bytes: u64, owner: Owner) -> Self {
         Self {
             home: state.to_owned(),
             folder: state.join("blobs"),
             max_bytes,
+            owner,
         }
     }
 
@@ -76,8 +82,9 @@ impl Blobs {
         };
         let place = self.place(&blob.hash)?;
         if !is_there(&place, size) {
-            let mut file = self.temporary(&place)?;
+            let mut file = self.temporary()?;
             file.write_all(bytes).map_err(|e| file_error(&place, &e))?;
+            make_folder(&place)?;
             keep(file, &place)?;
         }
         Ok(blob)
@@ -111,7 +118,7 @@ impl Blobs {
             return taken;
         }
         // The place is known only when all is read.
-        let mut file = self.temporary(&self.folder.join("copy"))?;
+        let mut file = self.temporary()?;
         let (hash, bytes) = self.read_all(&mut source, &what, |chunk| file.write_all(chunk))?;
         let place = self.place(&hash)?;
         if !is_there(&place, bytes) {
@@ -134,7 +141,7 @@ impl Blobs {
 
     /// Gives a file of ours a name that nobody else knows; nothing when it lies on another file system.
     fn hide(&self, path: &Path) -> Result<Option<TempPath>, StoreError> {
-        let hidden = self.temporary(&self.folder.join("copy"))?.into_temp_path();
+        let hidden = self.temporary()?.into_temp_path();
         Ok(std::fs::rename(path, &hidden).is_ok().then_some(hidden))
     }
 
@@ -185,14 +192,41 @@ impl Blobs {
         Ok((HEXLOWER.encode(&hasher.finalize()), bytes))
     }
 
-    /// Creates a temporary file (0600) in the folder of a place.
-    fn temporary(&self, place: &Path) -> Result<NamedTempFile, StoreError> {
-        make_folder(place)?;
-        let folder = place.parent().unwrap_or(&self.folder);
+    /// Creates a temporary file (0600) that tells whose it is.
+    fn temporary(&self) -> Result<NamedTempFile, StoreError> {
+        make_folder(&self.folder.join("any"))?;
         tempfile::Builder::new()
-            .prefix(".new-")
-            .tempfile_in(folder)
-            .map_err(|e| file_error(folder, &e))
+            .prefix(&format!("{TEMPORARY}{}-{}-", self.owner.pid, self.owner.born))
+            .tempfile_in(&self.folder)
+            .map_err(|e| file_error(&self.folder, &e))
+    }
+
+    /// Removes the temporary files of processes that are gone. What cannot be removed waits for the next opening.
+    pub(crate) fn sweep(&self) {
+        let Ok(entries) = std::fs::read_dir(&self.folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let left = name
+                .to_str()
+                .and_then(|name| self.writer_of(name))
+                .is_some_and(|writer| !writer.is_alive());
+            if left && let Err(error) = std::fs::remove_file(entry.path()) {
+                tracing::warn!(file = %entry.path().display(), %error, "a temporary file could not be removed");
+            }
+        }
+    }
+
+    /// Returns the process that a temporary file is named after. One of an earlier boot has no like now, as it was born
+    /// at another tick.
+    fn writer_of(&self, name: &str) -> Option<Owner> {
+        let mut fields = name.strip_prefix(TEMPORARY)?.split('-');
+        Some(Owner {
+            pid: fields.next()?.parse().ok()?,
+            born: fields.next()?.parse().ok()?,
+            boot: self.owner.boot.clone(),
+        })
     }
 
     /// Reads a blob whole and checks its bytes against its name.

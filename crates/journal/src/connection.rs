@@ -10,7 +10,7 @@ use crate::fault::Fault;
 
 /// Pages in the WAL after which a commit moves them into the database itself: more than the checkpoints beside the writer
 /// ever leave, unless batches are very large.
-const BACKSTOP_PAGES: u32 = 3000;
+const BACKSTOP_PAGES: u32 = 6000;
 /// What a WAL file is cut back to after a checkpoint.
 const WAL_KEPT_BYTES: u64 = 8 << 20;
 /// Prepared statements that a connection keeps.

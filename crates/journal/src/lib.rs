@@ -145,13 +145,18 @@ impl Journal {
         let (head, _) = watch::channel(Some(known));
         let (written, done) = oneshot::channel();
         let (sender, mut requests) = mpsc::channel(options.queue.max(1));
-        let writer = Writer::new(connection, database.clone(), &options, head.clone());
+        let no_threads = |e| StoreError::Unusable(format!("the journal's threads could not be started: {e}"));
+        let clock = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(no_threads)?;
+        let writer = Writer::new(connection, database.clone(), &options, head.clone(), clock);
         let thread = std::thread::Builder::new()
             .name("journal-writer".to_owned())
             .spawn(move || {
                 let _unheard = written.send(writer.serve(&mut requests));
             })
-            .map_err(|e| StoreError::Unusable(format!("the journal's threads could not be started: {e}")))?;
+            .map_err(no_threads)?;
         let (path, busy) = (database.clone(), options.busy_timeout);
         let (readers, reading) = workers::start(
             "journal-reader",
@@ -165,7 +170,9 @@ impl Journal {
         )?;
         let (files, filing) = workers::start("journal-files", 2, options.queue.max(1), || ())?;
         let threads = std::iter::once(thread).chain(reading).chain(filing).collect();
-        let blobs = Blobs::new(state_dir, options.max_blob_bytes);
+        // This process is the owner of what it writes, whoever it says owns its runs.
+        let blobs = Blobs::new(state_dir, options.max_blob_bytes, Owner::current());
+        blobs.sweep();
         let senders = Senders {
             writer: sender,
             readers,

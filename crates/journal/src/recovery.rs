@@ -19,7 +19,8 @@ use crate::writer::Scope;
 pub(crate) fn running(connection: &Connection) -> Result<Vec<(RunId, ThreadId, Owner)>, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT run.id, thread.id AS thread_id, owner_pid, owner_born, owner_boot
-         FROM run JOIN thread ON thread.row = run.thread WHERE status = 'running' ORDER BY run.row",
+         FROM run JOIN thread ON thread.row = run.thread
+         WHERE status = 'running' AND status <> 'succeeded' ORDER BY run.row",
     )?;
     statement
         .query_and_then([], |row| {

@@ -41,6 +41,8 @@ struct State {
     stored: BTreeMap<String, Stored>,
 }
 
+/// The condition of one run; its index begins with the ending, by which people name runs.
+const BY_ID: &str = "tail = ?1 AND id = ?2";
 const COLUMNS: &str = "run.row, run.id, run.name, run.start, run.state, run.updated_at";
 
 fn from_row(row: &Row<'_>) -> Result<Run, Fault> {
@@ -147,8 +149,10 @@ fn taken(connection: &Connection, new: &NewRun) -> Result<StoreError, Fault> {
 pub(crate) fn change(scope: &mut Scope<'_>, change: &RunChange) -> Result<(), Fault> {
     let found: Option<(i64, Vec<u8>)> = scope
         .connection
-        .prepare_cached("SELECT row, state FROM run WHERE id = ?1")?
-        .query_one([change.id.0.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .prepare_cached(&format!("SELECT row, state FROM run WHERE {BY_ID}"))?
+        .query_one(params![tail(change.id.0), change.id.0.as_bytes()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?;
     let Some((row, bytes)) = found else {
         return Err(no_run(&change.id.to_string()).into());
@@ -192,22 +196,23 @@ fn no_run(what: &str) -> StoreError {
     StoreError::NotFound(format!("there is no run '{what}'"))
 }
 
-fn first(connection: &Connection, condition: &str, value: &dyn ToSql) -> Result<Option<Run>, Fault> {
+fn first(connection: &Connection, condition: &str, values: &[&dyn ToSql]) -> Result<Option<Run>, Fault> {
     let sql = format!("SELECT {COLUMNS} FROM run WHERE {condition} LIMIT 1");
     let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_and_then([value], from_row)?.next().transpose()
+    statement.query_and_then(values, from_row)?.next().transpose()
 }
 
 /// Reads a run by id.
 pub(crate) fn get(connection: &Connection, id: RunId) -> Result<Run, Fault> {
-    first(connection, "id = ?1", id.0.as_bytes())?.ok_or_else(|| no_run(&id.to_string()).into())
+    let found = first(connection, BY_ID, &[&tail(id.0), id.0.as_bytes()])?;
+    found.ok_or_else(|| no_run(&id.to_string()).into())
 }
 
 fn live_with_name(connection: &Connection, name: &Name) -> Result<Option<Run>, Fault> {
     first(
         connection,
         "name = ?1 AND status IN ('queued', 'running', 'waiting')",
-        &name.as_str(),
+        &[&name.as_str()],
     )
 }
 
@@ -216,7 +221,7 @@ pub(crate) fn find(connection: &Connection, name: &Name) -> Result<Run, Fault> {
     if let Some(run) = live_with_name(connection, name)? {
         return Ok(run);
     }
-    if let Some(run) = first(connection, "name = ?1 ORDER BY row DESC", &name.as_str())? {
+    if let Some(run) = first(connection, "name = ?1 ORDER BY row DESC", &[&name.as_str()])? {
         return Ok(run);
     }
     let Ok(ending) = name.as_str().parse::<IdEnding>() else {
@@ -242,7 +247,14 @@ pub(crate) fn find(connection: &Connection, name: &Name) -> Result<Run, Fault> {
 pub(crate) struct Conditions {
     pub(crate) words: bool,
     pub(crate) thread: bool,
-    pub(crate) status: bool,
+    pub(crate) status: Option<Status>,
+}
+
+/// What the index of statuses knows: all runs but those that succeeded, which are most of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    Succeeded,
+    Indexed,
 }
 
 /// Returns the query of a page of runs, newest first in the order in which they were recorded.
@@ -267,12 +279,12 @@ pub(crate) fn list_sql(has: Conditions) -> String {
             "run.thread = :thread"
         });
     }
-    if has.status {
-        conditions.push(if has.words || has.thread {
-            "+run.status = :status"
-        } else {
-            "run.status = :status"
-        });
+    match has.status {
+        None => {}
+        Some(Status::Indexed) if !has.words && !has.thread => {
+            conditions.push("run.status = :status AND run.status <> 'succeeded'");
+        }
+        Some(_) => conditions.push("+run.status = :status"),
     }
     format!(
         "SELECT {COLUMNS} FROM {tables} WHERE {} ORDER BY {row} DESC LIMIT :limit",
@@ -292,8 +304,8 @@ pub(crate) fn list(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
     let before: i64 = match filter.before {
         None => i64::MAX,
         Some(id) => connection
-            .prepare_cached("SELECT row FROM run WHERE id = ?1")?
-            .query_one([id.0.as_bytes()], |row| row.get(0))
+            .prepare_cached(&format!("SELECT row FROM run WHERE {BY_ID}"))?
+            .query_one(params![tail(id.0), id.0.as_bytes()], |row| row.get(0))
             .optional()?
             .ok_or_else(|| no_run(&id.to_string()))?,
     };
@@ -304,7 +316,13 @@ pub(crate) fn list(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
     let sql = list_sql(Conditions {
         words: words.is_some(),
         thread: thread.is_some(),
-        status: filter.status.is_some(),
+        status: filter.status.as_deref().map(|status| {
+            if status == RunStatus::Succeeded.word() {
+                Status::Succeeded
+            } else {
+                Status::Indexed
+            }
+        }),
     });
     let limit = codec::limit(filter.limit);
     let mut statement = connection.prepare_cached(&sql)?;

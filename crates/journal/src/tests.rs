@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::activity::Lead;
-use crate::runs::Conditions;
+use crate::runs::{Conditions, Status};
 use pentad_model::event::NewEvent;
 use pentad_model::{Actor, Event, EventBody};
 use pentad_program::{Store, ThreadFilter};
@@ -97,11 +97,13 @@ fn list_queries() -> Vec<String> {
                 queries.push(activity::list_sql(lead, one, two));
             }
             for words in [false, true] {
-                queries.push(runs::list_sql(Conditions {
-                    words,
-                    thread: one,
-                    status: two,
-                }));
+                for status in [None, Some(Status::Succeeded), Some(Status::Indexed)] {
+                    queries.push(runs::list_sql(Conditions {
+                        words,
+                        thread: one,
+                        status,
+                    }));
+                }
             }
         }
     }
@@ -137,7 +139,7 @@ async fn d15_no_list_sorts_or_scans_the_whole_database() {
 async fn d17_the_log_stays_bounded_and_freed_pages_go_back() {
     let dir = tempfile::tempdir().unwrap();
     let journal = Journal::open(dir.path(), JournalOptions::default()).unwrap();
-    for n in 0..250 {
+    for n in 0..500 {
         let junk = move |scope: &mut Scope<'_>| {
             Ok(scope.connection.execute_batch(&format!(
                 "CREATE TABLE IF NOT EXISTS junk (n, bytes); INSERT INTO junk VALUES ({n}, randomblob(100000))"
@@ -146,7 +148,7 @@ async fn d17_the_log_stays_bounded_and_freed_pages_go_back() {
         journal.write(Durability::Crash, junk).await.unwrap();
     }
     let size = std::fs::metadata(dir.path().join("pentad.db-wal")).unwrap().len();
-    assert!(size <= 16 << 20, "the log has {size} bytes");
+    assert!(size <= 32 << 20, "the log has {size} bytes");
     let drop_junk = |scope: &mut Scope<'_>| Ok(scope.connection.execute_batch("DROP TABLE junk")?);
     journal.write(Durability::Crash, drop_junk).await.unwrap();
     let pages = |connection: &Connection| {

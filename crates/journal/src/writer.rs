@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use pentad_program::{Durability, StoreError};
 use rusqlite::Connection;
+use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::checkpoint::Checkpoints;
@@ -20,9 +21,14 @@ use crate::search;
 
 /// Most requests of one transaction.
 const BATCH: usize = 128;
-/// Events of this process after which their words are collected: rarely enough that the 99th percentile of the waits
-/// does not see it, often enough that no search has much to do first.
+/// Events of this process after which a moment without requests is used to collect their words.
 const WORDS_BEHIND: u64 = 256;
+/// Events whose words are collected between two looks at the queue in such a moment.
+const WORDS_AT_REST: u64 = 128;
+/// Events after which their words are collected in any case, so that no search has too much to do first.
+const WORDS_TOO_FAR: u64 = 4096;
+/// How long the queue is empty before the writer does what nobody waits for.
+const REST: Duration = Duration::from_millis(100);
 /// A WAL file beyond this is emptied even if readers must be waited for.
 const WAL_LIMIT_BYTES: u64 = 64 << 20;
 /// Transactions between two looks at the WAL file's size.
@@ -138,6 +144,7 @@ pub(crate) struct Writer {
     words_behind: u64,
     until_wal_look: u32,
     checkpoints: Checkpoints,
+    clock: Runtime,
 }
 
 impl Writer {
@@ -147,6 +154,7 @@ impl Writer {
         database: PathBuf,
         options: &JournalOptions,
         head: watch::Sender<Option<u64>>,
+        clock: Runtime,
     ) -> Self {
         let checkpoints = Checkpoints::of(&database);
         Self {
@@ -159,12 +167,13 @@ impl Writer {
             words_behind: 0,
             until_wal_look: WAL_LOOK,
             checkpoints,
+            clock,
         }
     }
 
     /// Serves requests until all senders are gone, then empties the WAL and closes.
     pub(crate) fn serve(mut self, requests: &mut mpsc::Receiver<Box<dyn Member>>) -> Result<(), StoreError> {
-        while let Some(first) = requests.blocking_recv() {
+        while let Some(first) = self.next(requests) {
             let mut batch = vec![first];
             while batch.len() < BATCH
                 && let Ok(next) = requests.try_recv()
@@ -172,10 +181,37 @@ impl Writer {
                 batch.push(next);
             }
             self.commit(batch);
-            self.checkpoints.after_batch();
+            self.checkpoints.after_batch(&self.connection);
             self.tidy();
         }
         self.finish()
+    }
+
+    /// Waits for a request, and uses the time if there is enough of it; nothing when all senders are gone.
+    fn next(&mut self, requests: &mut mpsc::Receiver<Box<dyn Member>>) -> Option<Box<dyn Member>> {
+        while self.has_work_at_rest() {
+            let Ok(next) = self
+                .clock
+                .block_on(async { tokio::time::timeout(REST, requests.recv()).await })
+            else {
+                self.rest(requests);
+                break;
+            };
+            return next;
+        }
+        requests.blocking_recv()
+    }
+
+    const fn has_work_at_rest(&self) -> bool {
+        self.words_behind >= WORDS_BEHIND
+    }
+
+    /// Collects words until there are none left or somebody waits.
+    fn rest(&mut self, requests: &mpsc::Receiver<Box<dyn Member>>) {
+        while self.words_behind > 0 && requests.is_empty() && !requests.is_closed() {
+            self.collect_words(WORDS_AT_REST);
+        }
+        self.checkpoints.at_rest(&self.connection);
     }
 
     fn commit(&mut self, mut batch: Vec<Box<dyn Member>>) {
@@ -230,15 +266,24 @@ impl Writer {
             head: None,
             appended: 0,
         };
+        // One that is alone needs no savepoint, for which SQLite would keep a copy of each page: all is undone with it.
+        let alone = batch.len() == 1;
         for member in batch {
-            run(connection, "SAVEPOINT member")?;
+            if !alone {
+                run(connection, "SAVEPOINT member")?;
+            }
             let before = (scope.head, scope.appended);
             match member.perform(&mut scope) {
+                Ok(()) if alone => {}
                 Ok(()) => run(connection, "RELEASE member")?,
                 Err(Lost::Storage(fault)) => return Err(fault),
                 Err(Lost::Refused) => {
                     if connection.is_autocommit() {
                         return Err(StoreError::NotWritten(self.database.display().to_string()).into());
+                    }
+                    if alone {
+                        run(connection, "ROLLBACK")?;
+                        return Ok((None, 0));
                     }
                     run(connection, "ROLLBACK TO member")?;
                     run(connection, "RELEASE member")?;
@@ -262,14 +307,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Does what no single request pays for. A busy caller sends its next request before the answered one's batch is
-    /// over, so this does not wait for an empty queue. Failures are no one's: the next search or look tries again.
+    /// Does what no single request pays for and what cannot wait for a rest. Failures are no one's: the next search or
+    /// look tries again.
     fn tidy(&mut self) {
-        if self.words_behind >= WORDS_BEHIND {
-            self.words_behind -= WORDS_BEHIND;
-            if let Err(error) = self.collect_words() {
-                tracing::warn!(%error, "the words of new events could not be collected; the next search does it");
-            }
+        if self.words_behind >= WORDS_TOO_FAR {
+            self.collect_words(WORDS_TOO_FAR / 4);
         }
         self.until_wal_look = self.until_wal_look.saturating_sub(1);
         if self.until_wal_look == 0 {
@@ -280,11 +322,19 @@ impl Writer {
         }
     }
 
-    fn collect_words(&mut self) -> Result<(), Fault> {
+    /// Collects the words of at most `stretch` events; what fails is left to the next search.
+    fn collect_words(&mut self, stretch: u64) {
+        self.words_behind = self.words_behind.saturating_sub(stretch);
+        if let Err(error) = self.collect(stretch) {
+            tracing::warn!(%error, "the words of new events could not be collected; the next search does it");
+        }
+    }
+
+    fn collect(&mut self, stretch: u64) -> Result<(), Fault> {
         self.synchronise(Durability::Crash)?;
         run(&self.connection, "BEGIN IMMEDIATE")?;
-        let done = search::index::collect(&self.connection, WORDS_BEHIND)
-            .and_then(|_| run(&self.connection, "COMMIT"));
+        let done =
+            search::index::collect(&self.connection, stretch).and_then(|_| run(&self.connection, "COMMIT"));
         if done.is_err() && !self.connection.is_autocommit() {
             run(&self.connection, "ROLLBACK")?;
         }

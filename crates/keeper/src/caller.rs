@@ -89,6 +89,11 @@ pub struct Ancestor {
 }
 
 impl Ancestor {
+    /// Tells whether this is a process of ours: a run's warden, or another face.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.comm.starts_with("pentad") || self.exe == "pentad"
+    }
+
     fn client(&self) -> Option<&'static str> {
         let process = PROCESSES
             .iter()

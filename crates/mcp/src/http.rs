@@ -60,10 +60,9 @@ struct Inner<H> {
 }
 
 impl HttpFace {
-    /// Offers the verbs. Questions that a client of 2026-07-28 answers by repeating its call are sealed with `state_key`;
-    /// without one, such clients are not asked.
+    /// Offers the verbs; `state_key` signs the questions that go through clients without a session.
     #[must_use]
-    pub fn new(verbs: LazyVerbs, limits: HttpLimits, state_key: Option<StateKey>) -> Self {
+    pub fn new(verbs: LazyVerbs, state_key: Option<StateKey>, limits: HttpLimits) -> Self {
         let face_limits = FaceLimits {
             max_message_bytes: limits.body_bytes,
             heartbeat: limits.heartbeat,

@@ -11,7 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, StreamBody};
 use pentad_mcp::{FaceEnd, HttpBody, HttpCaller, HttpFace, HttpLimits, LazyVerbs};
 use pentad_model::invocation::{ThreadChoice, Workspace};
 use pentad_model::{Refusal, RefusalKind};
@@ -38,7 +39,7 @@ impl Bench {
         });
         let lazy = LazyVerbs::ready(Arc::clone(&verbs) as Arc<dyn Verbs>);
         Self {
-            face: HttpFace::new(lazy, limits, None),
+            face: HttpFace::new(lazy, None, limits),
             verbs,
             started: heard,
         }
@@ -113,10 +114,12 @@ fn request(method: &str, session: Option<&str>, body: &str) -> Request<Full<Byte
 /// A request that stands alone, with the headers that it wants.
 fn alone(message: &Value, name: &str) -> Request<Full<Bytes>> {
     let mut request = request("POST", None, &message.to_string());
+    let address = message["params"]["arguments"]["address"].as_str().unwrap();
     for (header, value) in [
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", message["method"].as_str().unwrap()),
         ("mcp-name", name),
+        ("mcp-param-address", address),
     ] {
         request.headers_mut().insert(header, value.parse().unwrap());
     }
@@ -258,12 +261,31 @@ async fn a_lone_surrogate_does_not_lose_its_message() {
 }
 
 #[tokio::test]
+async fn a_body_that_does_not_come_is_given_up() {
+    let bench = Bench::new(HttpLimits {
+        body_time: Duration::ZERO,
+        ..HttpLimits::default()
+    });
+    let never = StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, std::io::Error>>());
+    let waiting = request("POST", None, "").map(|_| never);
+    let response = bench.face.answer(waiting, caller("me")).await;
+    assert_eq!(response.status(), StatusCode::REQUEST_TIMEOUT);
+    let broken = futures::stream::iter([Err::<Frame<Bytes>, _>(std::io::Error::other("the wire was cut"))]);
+    let bench = Bench::new(HttpLimits::default());
+    let broken = request("POST", None, "").map(|_| StreamBody::new(broken));
+    let response = bench.face.answer(broken, caller("me")).await;
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+    let said = messages(response).await;
+    assert!(said[0].to_string().contains("the wire was cut"), "{said:?}");
+}
+
+#[tokio::test]
 async fn a_home_that_cannot_be_opened_is_the_calls_refusal() {
     let lazy = LazyVerbs::opened_by(|| -> BoxFuture<'static, Result<Arc<dyn Verbs>, Refusal>> {
         let refusal = Refusal::new(RefusalKind::Unavailable, "home", "The home is locked.");
         Box::pin(std::future::ready(Err(refusal)))
     });
-    let face = HttpFace::new(lazy, HttpLimits::default(), None);
+    let face = HttpFace::new(lazy, None, HttpLimits::default());
     let message = modern(
         1,
         "tools/call",

@@ -16,6 +16,11 @@ use crate::note::Note;
 use crate::recipe::{InvalidRecipe, Place, Recipe};
 use crate::root::{Root, RootKind};
 
+/// Files from which on it is worth reading on several threads.
+const WORTH_THREADS: usize = 64;
+/// Most threads that read.
+const MOST_THREADS: usize = 4;
+
 /// Says what came of a tool file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -140,7 +145,17 @@ struct Stamp {
     inode: u64,
 }
 
-type Kept = (Stamp, Result<Arc<Recipe>, Arc<InvalidRecipe>>);
+type Read = Result<Arc<Recipe>, Arc<InvalidRecipe>>;
+type Kept = (Stamp, Read);
+
+/// Is a file of a root, and what it held if it has not changed since.
+struct Found {
+    id: String,
+    form: Form,
+    path: PathBuf,
+    stamp: Option<Stamp>,
+    known: Option<Read>,
+}
 
 /// Scans roots, reading again only what changed.
 #[derive(Debug, Default)]
@@ -185,15 +200,31 @@ impl Scanner {
                 }
             };
             discovery.roots.extend(writable_by_others(root));
-            for (id, form, path) in files {
-                let stamp = stamp(&path);
-                let known = kept
-                    .remove(&path)
-                    .filter(|(old, recipe)| Some(*old) == stamp && is_alone(recipe));
-                let recipe = match known {
-                    Some((_, recipe)) => recipe,
-                    None => read_entry(&id, form, &path, root, &self.imports),
-                };
+            let files: Vec<Found> = files
+                .into_iter()
+                .map(|(id, form, path)| {
+                    let stamp = stamp(&path);
+                    let known = kept
+                        .remove(&path)
+                        .filter(|(old, recipe)| Some(*old) == stamp && is_alone(recipe))
+                        .map(|(_, recipe)| recipe);
+                    Found {
+                        id,
+                        form,
+                        path,
+                        stamp,
+                        known,
+                    }
+                })
+                .collect();
+            for (found, recipe) in read_all(files, root, &self.imports) {
+                let Found {
+                    id,
+                    form,
+                    path,
+                    stamp,
+                    ..
+                } = found;
                 if let Some(stamp) = stamp {
                     now.insert(path.clone(), (stamp, recipe.clone()));
                 }
@@ -207,7 +238,7 @@ impl Scanner {
 }
 
 /// Tells that a recipe consists of its own file only, so that its stamp says whether it changed.
-fn is_alone(recipe: &Result<Arc<Recipe>, Arc<InvalidRecipe>>) -> bool {
+fn is_alone(recipe: &Read) -> bool {
     recipe.as_ref().is_ok_and(|recipe| recipe.depends_on.is_empty())
 }
 
@@ -236,13 +267,7 @@ fn list(root: &Path) -> io::Result<Vec<(String, Form, PathBuf)>> {
     Ok(files)
 }
 
-fn entry(
-    id: String,
-    form: Form,
-    path: PathBuf,
-    root: &Root,
-    recipe: Result<Arc<Recipe>, Arc<InvalidRecipe>>,
-) -> Entry {
+fn entry(id: String, form: Form, path: PathBuf, root: &Root, recipe: Read) -> Entry {
     let state = match &recipe {
         Err(_) => State::Invalid,
         Ok(recipe) if recipe.fields.disabled => State::Disabled,
@@ -261,13 +286,39 @@ fn entry(
     }
 }
 
-fn read_entry(
-    id: &str,
-    form: Form,
-    path: &Path,
-    root: &Root,
-    imports: &Imports,
-) -> Result<Arc<Recipe>, Arc<InvalidRecipe>> {
+/// Reads what is not known, on several threads where there is much of it: a first look is mostly waiting for files.
+fn read_all(files: Vec<Found>, root: &Root, imports: &Imports) -> Vec<(Found, Read)> {
+    let read = |mut found: Found| {
+        let known = found.known.take();
+        let read = known.unwrap_or_else(|| read_entry(&found.id, found.form, &found.path, root, imports));
+        (found, read)
+    };
+    let unknown = files.iter().filter(|found| found.known.is_none()).count();
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS));
+    if unknown < WORTH_THREADS || threads < 2 {
+        return files.into_iter().map(read).collect();
+    }
+    let each = files.len().div_ceil(threads);
+    let mut files = files.into_iter().peekable();
+    std::thread::scope(|scope| {
+        let mut readers = Vec::with_capacity(threads);
+        while files.peek().is_some() {
+            let part: Vec<Found> = files.by_ref().take(each).collect();
+            readers.push(scope.spawn(move || part.into_iter().map(read).collect::<Vec<_>>()));
+        }
+        let mut all = Vec::new();
+        for reader in readers {
+            match reader.join() {
+                Ok(part) => all.extend(part),
+                // What panics on another thread panics here as it would have without one.
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all
+    })
+}
+
+fn read_entry(id: &str, form: Form, path: &Path, root: &Root, imports: &Imports) -> Read {
     let place = Place {
         path: Some(path.to_owned()),
         format: root.format,

@@ -52,6 +52,8 @@ enum Watching {
     No,
     /// Events tell.
     Yes,
+    /// The owner tells: nothing is looked at in between.
+    OwnerTells,
     /// It does not work here: as if nobody had asked, with the reason.
     Failed(String),
 }
@@ -123,7 +125,11 @@ impl Shared {
     }
 
     fn current(&self) -> Arc<Snapshot> {
-        if *locked(&self.watching) != Watching::Yes {
+        let looks = match *locked(&self.watching) {
+            Watching::No | Watching::Failed(_) => true,
+            Watching::Yes | Watching::OwnerTells => false,
+        };
+        if looks {
             self.rescan();
         }
         self.snapshot()
@@ -183,6 +189,12 @@ impl RecipeSource {
             }
             Err(error) => *locked(&self.shared.watching) = Watching::Failed(error.to_string()),
         }
+    }
+
+    /// Looks at the roots from now on only when [`Self::look_again`] or a refresh says so, and after each edit of its own:
+    /// for a process that answers one question, to which a thousand files are the same throughout.
+    pub fn look_when_told(&self) {
+        *locked(&self.shared.watching) = Watching::OwnerTells;
     }
 
     /// Looks at the roots now, without waiting for an event. Reads files: not for an executor's thread.

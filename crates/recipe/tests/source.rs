@@ -172,6 +172,35 @@ async fn f06_f07_without_a_watch_each_read_looks_at_the_files() {
 }
 
 #[tokio::test]
+async fn many_files_are_read_whole_and_in_order_and_again_only_when_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let expected: Vec<String> = (0..300).map(|n| format!("t{n:03}")).collect();
+    for name in &expected {
+        fs::write(
+            dir.path().join(format!("{name}.json")),
+            json!({"description": name, "template": "x"}).to_string(),
+        )
+        .unwrap();
+    }
+    let (_, launchers) = echoes();
+    let source = open(dir.path(), launchers);
+    assert_eq!(names(&source), expected);
+    assert!(
+        source
+            .documents()
+            .iter()
+            .all(|document| document.description == document.tool.name)
+    );
+    source.look_when_told();
+    let generation = source.generation();
+    fs::write(dir.path().join("t300.json"), r#"{"template": "x"}"#).unwrap();
+    assert_eq!(source.generation(), generation);
+    assert_eq!(names(&source), expected);
+    source.look_again();
+    assert_eq!(names(&source).len(), 301);
+}
+
+#[tokio::test]
 async fn a_watch_follows_a_root_that_comes_goes_and_comes_back() {
     let dir = tempfile::tempdir().unwrap();
     let (_, launchers) = echoes();

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pentad_mcp::HttpFace;
-use pentad_mcp::StateKey;
+use pentad_mcp::{HttpFace, StateKey};
 use pentad_model::Name;
 use pentad_model::invocation::Workspace;
 use pentad_program::{Store, Verbs};
@@ -39,14 +38,14 @@ pub struct Face {
     pub attachments: Arc<dyn Attachments>,
     /// Who may call.
     pub access: Access,
-    /// Seals what MCP clients bring back with an answer; without one, clients of 2026-07-28 are not asked.
-    pub state_key: Option<StateKey>,
     /// Host names that requests may carry besides this machine's own.
     pub hosts: Vec<String>,
     /// Where a request works that names no workspace.
     pub workspace: Workspace,
     /// Named workspaces.
     pub workspaces: BTreeMap<Name, Workspace>,
+    /// Signs the questions that go through MCP clients without a session; without it, such clients are not asked.
+    pub state_key: Option<StateKey>,
     /// A private folder for attachments on their way.
     pub uploads: PathBuf,
     /// Largest request other than an attachment.

@@ -85,11 +85,8 @@ pub async fn serve(listener: TcpListener, face: Face, shutdown: CancellationToke
         body_bytes: usize::try_from(face.body_bytes).unwrap_or(usize::MAX),
         ..HttpLimits::default()
     };
-    let mcp = HttpFace::new(
-        LazyVerbs::ready(Arc::clone(&face.verbs)),
-        limits,
-        face.state_key.clone(),
-    );
+    let verbs = LazyVerbs::ready(Arc::clone(&face.verbs));
+    let mcp = HttpFace::new(verbs, face.state_key.clone(), limits);
     let shared = Arc::new(Shared {
         hosts: Hosts::new(local, &face.hosts),
         mcp: mcp.clone(),

@@ -42,7 +42,14 @@ fn alone(id: u64, verb: &str, arguments: &Value) -> (String, Value) {
         "io.modelcontextprotocol/clientInfo": {"name": "modern client", "version": "2"},
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let headers = format!("\nMCP-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: {verb}");
+    let param = ["address", "tool"]
+        .into_iter()
+        .find_map(|name| Some((name, arguments.get(name)?.as_str()?)));
+    let param = param.map_or_else(String::new, |(name, value)| {
+        format!("\nMcp-Param-{name}: {value}")
+    });
+    let headers =
+        format!("\nMCP-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: {verb}{param}");
     (headers, message)
 }
 
@@ -267,6 +274,8 @@ async fn headers_that_contradict_the_body_are_refused() {
             "MCP-Protocol-Version: 2025-11-25",
         ),
         ("\nMcp-Name: read", ""),
+        ("~/self", "~/other"),
+        ("\nMcp-Param-address: ~/self", ""),
     ] {
         let answer = post(
             &served,

@@ -9,6 +9,7 @@ mod delegate;
 mod disconnect;
 mod doctor;
 mod explain;
+mod import;
 mod keeper;
 mod log;
 mod mcp;
@@ -43,6 +44,7 @@ pub enum Command {
     Explain(explain::Args),
     Connect(connect::Args),
     Disconnect(disconnect::Args),
+    Import(import::Args),
     Threads(threads::Args),
     Runs(runs::Args),
     Log(log::Args),
@@ -74,6 +76,7 @@ pub fn run(cli: Cli, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         Command::Explain(args) => args.run(&globals, terminal),
         Command::Connect(args) => args.run(&globals, terminal),
         Command::Disconnect(args) => args.run(&globals, terminal),
+        Command::Import(args) => args.run(&globals, terminal),
         Command::Threads(args) => args.run(&globals, terminal),
         Command::Runs(args) => args.run(&globals, terminal),
         Command::Log(args) => args.run(&globals, terminal),

@@ -134,7 +134,7 @@ fn value(name: &SecretName) -> anyhow::Result<SecretValue> {
 }
 
 /// Reads a line from the terminal without showing it; the terminal is put back whatever happens.
-fn prompt(question: &str) -> anyhow::Result<String> {
+pub fn prompt(question: &str) -> anyhow::Result<String> {
     use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
     let stdin = std::io::stdin();
     let before = tcgetattr(&stdin)?;

@@ -75,7 +75,9 @@ impl Args {
             workspace: house.workspace.clone(),
         };
         let ready = house.desk.serve_http(ask, house.closing()).await?;
-        if !terminal.stream(&self::ready(&ready, terminal)) {
+        let program =
+            std::env::current_exe().map_or_else(|_| "pentad".to_owned(), |path| path.display().to_string());
+        if !terminal.stream(&self::ready(&ready, &program, terminal)) {
             anyhow::bail!("nobody reads the ready lines");
         }
         let asked = CancellationToken::new();
@@ -121,7 +123,7 @@ async fn appended(log: &Path, position: u64) -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn ready(ready: &HttpReady, terminal: &Terminal) -> String {
+fn ready(ready: &HttpReady, program: &str, terminal: &Terminal) -> String {
     let HttpReady { url, tokens } = ready;
     let mcp = format!("{url}/mcp");
     if terminal.json {
@@ -141,8 +143,6 @@ fn ready(ready: &HttpReady, terminal: &Terminal) -> String {
     let header = example_token(tokens)
         .map(|token| format!(" --header 'Authorization: Bearer {token}'"))
         .unwrap_or_default();
-    let program =
-        std::env::current_exe().map_or_else(|_| "pentad".to_owned(), |path| path.display().to_string());
     text.push_str(&format!(
         "\nConnect an MCP client over HTTP (?workspace=NAME, ?agent=NAME and ?thread=ID may follow the URL):\n  \
          claude mcp add --transport http pentad {mcp}{header}\n\
@@ -164,4 +164,46 @@ fn example_token(tokens: &[(String, String)]) -> Option<&str> {
         .or_else(|| of(&|kind| kind != "person"))
         .or_else(|| tokens.first())
         .map(|(_, token)| token.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(tokens: &[(&str, &str)]) -> String {
+        let own = |(kind, token): &(&str, &str)| ((*kind).to_owned(), (*token).to_owned());
+        let http = HttpReady {
+            url: "http://127.0.0.1:7455".to_owned(),
+            tokens: tokens.iter().map(own).collect(),
+        };
+        ready(&http, "/bin/pentad", &Terminal::default())
+    }
+
+    #[test]
+    fn the_ready_lines_say_how_to_connect() {
+        insta::assert_snapshot!(of(&[
+            ("person", "PPP"),
+            ("claude-code", "CCC"),
+            ("cursor", "RRR")
+        ]));
+    }
+
+    #[test]
+    fn the_example_takes_the_token_that_fits_best() {
+        let header = |tokens: &[(&str, &str)]| {
+            let text = of(tokens);
+            let line = text
+                .lines()
+                .find(|line| line.contains("--transport http"))
+                .unwrap()
+                .to_owned();
+            line.split_once("/mcp").unwrap().1.to_owned()
+        };
+        assert_eq!(
+            header(&[("person", "P"), ("cursor", "R")]),
+            " --header 'Authorization: Bearer R'"
+        );
+        assert_eq!(header(&[("person", "P")]), " --header 'Authorization: Bearer P'");
+        assert_eq!(header(&[]), "");
+    }
 }

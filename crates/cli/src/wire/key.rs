@@ -36,6 +36,11 @@ pub fn state_key(home: &Home) -> StateKey {
     StateKey::read_by(move || home_key(&home))
 }
 
+/// Gives the key of `home` to `other`, in which the same launches then have the same names.
+pub fn share(home: &Home, other: &Home) -> io::Result<()> {
+    replace_file(&other.keys().join("home.key"), &home_key(home)?, Some(0o600))
+}
+
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let key = std::fs::read(path)?;
     Ok((key.len() == BYTES).then_some(key))

@@ -7,6 +7,7 @@ mod http;
 mod key;
 mod logs;
 mod lookup;
+pub mod measure;
 mod reload;
 mod resources;
 mod servers;
@@ -60,7 +61,7 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(2);
 /// Whether files are followed while the home is open, or looked at when asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// One command: nothing is watched.
+    /// One command: nothing is watched, and recipes are read once.
     Once,
     /// A face that stays: recipe roots are watched.
     Long,
@@ -117,8 +118,9 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         Imports::default(),
         Arc::clone(&launchers),
     ));
-    if lifetime == Lifetime::Long {
-        recipes.watch();
+    match lifetime {
+        Lifetime::Long => recipes.watch(),
+        Lifetime::Once => recipes.look_when_told(),
     }
     let library = Arc::new(Library::open(Arc::clone(&launchers)));
     let builtin = BuiltinSource::new(BuiltinParts {
@@ -375,6 +377,13 @@ fn space(home: &Home, config: &Config, store: &Arc<dyn Store>) -> Space {
     if let Some(dir) = std::env::var_os("HOME") {
         forbidden.extend(known_client_configs(&PathBuf::from(dir)));
     }
+    // Backups of clients' files are as full of keys as the files were.
+    let imported = pentad_import::record::Record::all(home);
+    forbidden.extend(
+        imported
+            .into_iter()
+            .flat_map(|record| [record.target, record.backup]),
+    );
     let limits = SpaceLimits {
         attachment_bytes: config.limits.attachment_bytes,
         ..SpaceLimits::default()

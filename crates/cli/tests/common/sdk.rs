@@ -95,9 +95,19 @@ impl Installed {
     }
 
     /// Connects a client to `/mcp` of a `pentad up` with the token of `who`, and makes these calls in order.
-    pub fn over_http(&self, sdk: Sdk, place: &Place, up: &Up, who: &str, calls: &Value) -> Value {
+    pub fn over_http(
+        &self,
+        sdk: Sdk,
+        place: &Place,
+        up: &Up,
+        who: &str,
+        calls: &Value,
+        options: &[&str],
+    ) -> Value {
         let authorization = format!("Authorization: {}", up.token(who));
-        self.run_client(sdk, place, calls, &["--url", &up.mcp, "--header", &authorization])
+        let words = ["--url", up.mcp.as_str(), "--header", authorization.as_str()];
+        let words: Vec<&str> = words.into_iter().chain(options.iter().copied()).collect();
+        self.run_client(sdk, place, calls, &words)
     }
 
     fn run(&self, sdk: Sdk, place: &Place, calls: &Value, options: &[&str], server: &[&str]) -> Value {

@@ -8,7 +8,6 @@ use pentad_model::event::EventBody;
 use pentad_model::outcome::Product;
 use pentad_model::verb::Call;
 use pentad_model::{Refusal, RefusalKind};
-use pentad_program::Durability;
 use serde_json::{Map, Value, json};
 
 use super::execute::{self, Job};
@@ -57,6 +56,7 @@ impl Engine {
         let catalog = &self.parts.catalog;
         let mut resolution = catalog.resolve(name, &visible);
         if let Resolution::SourceUnknownTools { source, .. } = &resolution {
+            self.record(context, None).await.map_err(|e| store_refusal(&e))?;
             // The server was never seen: its tools become known by starting it, once, within its own limit.
             catalog.refresh_source(source).await;
             resolution = catalog.resolve(name, &visible);
@@ -124,12 +124,8 @@ impl Engine {
             tool: tool.to_owned(),
             cid: cid.to_owned(),
         };
-        let event = context.event(None, body);
-        self.parts
-            .store
-            .append(vec![event], Durability::Crash)
+        self.record(context, Some(context.event(None, body)))
             .await
-            .map(drop)
             .map_err(|e| store_refusal(&e))
     }
 

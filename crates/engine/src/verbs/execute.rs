@@ -1,15 +1,15 @@
 //! Running one tool as a run: record, intent, act, settlement.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use pentad_catalog::Entry;
-use pentad_catalog::gate::{Act, Reach};
-use pentad_model::event::EventBody;
+use pentad_catalog::gate::{Act, Reach, Verdict};
+use pentad_model::event::{EventBody, NewEvent};
 use pentad_model::grant::GrantVerb;
 use pentad_model::outcome::Product;
 use pentad_model::run::RunStatus;
 use pentad_model::tool::ToolKind;
-use pentad_model::{Name, Refusal, RefusalKind, RunId, Timestamp};
+use pentad_model::{Name, Refusal, RefusalKind, RunId, Timestamp, ToolDocument};
 use pentad_program::{Durability, NewRun, ToolCall};
 use serde_json::{Map, Value};
 
@@ -51,6 +51,11 @@ impl Engine {
                 .redactor
                 .text(format!("call {tool}\n{}\n{shown}", document.summary)),
         };
+        let gate = &self.parts.gate;
+        // A question to a person is seen by others: what it belongs to stands before it.
+        if !matches!(gate.would_ask(&act, &context.authority), Verdict::Allowed(_)) {
+            self.record(context, None).await.map_err(|e| store_refusal(&e))?;
+        }
         self.judge(context, &act).await
     }
 }
@@ -58,51 +63,95 @@ impl Engine {
 /// Runs a judged job to its end and returns what the caller sees.
 pub(crate) async fn execute(engine: &Arc<Engine>, context: &Context, job: Job) -> Result<Product, Refusal> {
     let run = RunId::generate();
-    start(engine, context, &job, run).await?;
-    finish(engine, context, job, run).await
+    if !may_overtake_its_record(&job.entry.document) {
+        start(engine, context, &job, run).await?;
+        return finish(engine, context, job, run).await;
+    }
+    let record = Record::of(engine, context, &job, run).await?;
+    let (recorded, product) = tokio::join!(
+        biased;
+        record.write(engine, context),
+        finish(engine, context, job, run),
+    );
+    if let Err(refusal) = recorded {
+        // Without its record there is no run to settle, and no result to hand out.
+        *context.settlement.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        return Err(refusal);
+    }
+    product
+}
+
+/// Tells whether the call may go out while its record is being written. What a person trusts to change nothing leaves
+/// nothing behind that a lost record would hide; it is queued before the call goes out, and the result waits for it.
+fn may_overtake_its_record(document: &ToolDocument) -> bool {
+    document.kind == ToolKind::Mcp && document.is_trusted_read_only()
 }
 
 /// Records the run, and the intent of whatever is not read-only, before anything happens.
 pub(crate) async fn start(engine: &Engine, context: &Context, job: &Job, run: RunId) -> Result<(), Refusal> {
-    let document = &job.entry.document;
-    let tool = document.tool.to_string();
-    let read_only = document.is_trusted_read_only();
-    let mut events = vec![context.event(Some(run), EventBody::RunStarted { title: tool.clone() })];
-    if !read_only {
-        let closure = job.entry.source.closure_hash(document);
-        events.push(context.event(
-            Some(run),
-            EventBody::Intent {
-                act: format!("call:{tool}"),
-                closure,
+    let record = Record::of(engine, context, job, run).await?;
+    record.write(engine, context).await
+}
+
+/// The first entry of a run.
+struct Record {
+    run: NewRun,
+    events: Vec<NewEvent>,
+    durability: Durability,
+}
+
+impl Record {
+    async fn of(engine: &Engine, context: &Context, job: &Job, run: RunId) -> Result<Self, Refusal> {
+        let document = &job.entry.document;
+        let tool = document.tool.to_string();
+        let read_only = document.is_trusted_read_only();
+        let mut events = vec![context.event(Some(run), EventBody::RunStarted { title: tool.clone() })];
+        if !read_only {
+            let closure = job.entry.source.closure_hash(document);
+            events.push(context.event(
+                Some(run),
+                EventBody::Intent {
+                    act: format!("call:{tool}"),
+                    closure,
+                },
+            ));
+        }
+        let input = engine.parts.redactor.value(Value::Object(job.input.clone()));
+        let run = NewRun {
+            id: run,
+            parent: context.run,
+            thread: context.thread.id,
+            name: job.name.clone(),
+            title: job.title.clone().unwrap_or_else(|| tool.clone()),
+            tool: Some(tool),
+            tool_cid: document.cid().ok(),
+            caller: context.caller.clone(),
+            grants: context.authority.grants.clone(),
+            input: engine.journaled(input).await.map_err(|e| store_refusal(&e))?,
+            at: Timestamp::now(),
+        };
+        Ok(Self {
+            run,
+            events,
+            durability: if read_only {
+                Durability::Crash
+            } else {
+                Durability::Power
             },
-        ));
+        })
     }
-    let input = engine.parts.redactor.value(Value::Object(job.input.clone()));
-    let new = NewRun {
-        id: run,
-        parent: context.run,
-        thread: context.thread.id,
-        name: job.name.clone(),
-        title: job.title.clone().unwrap_or_else(|| tool.clone()),
-        tool: Some(tool),
-        tool_cid: document.cid().ok(),
-        caller: context.caller.clone(),
-        grants: context.authority.grants.clone(),
-        input: engine.journaled(input).await.map_err(|e| store_refusal(&e))?,
-        at: Timestamp::now(),
-    };
-    let durability = if read_only {
-        Durability::Crash
-    } else {
-        Durability::Power
-    };
-    engine
-        .parts
-        .store
-        .start_run(new, events, durability)
-        .await
-        .map_err(|e| store_refusal(&e))
+
+    async fn write(self, engine: &Engine, context: &Context) -> Result<(), Refusal> {
+        let events = context.with_opening(self.events);
+        engine
+            .parts
+            .store
+            .start_run(self.run, events, self.durability)
+            .await
+            .map_err(|e| store_refusal(&e))?;
+        context.opened();
+        Ok(())
+    }
 }
 
 /// Acts and settles.
@@ -154,6 +203,6 @@ pub(crate) fn status_event(
     run: RunId,
     status: RunStatus,
     error: Option<pentad_model::run::RunError>,
-) -> pentad_model::event::NewEvent {
+) -> NewEvent {
     context.event(Some(run), EventBody::RunStatus { status, error })
 }

@@ -1,6 +1,7 @@
 //! From what a tool returned to a settled run and a product.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::PoisonError;
 
 use base64::Engine as _;
@@ -10,7 +11,7 @@ use pentad_model::outcome::{Part, Product};
 use pentad_model::run::{RunError, RunStatus, Stored};
 use pentad_model::text::visible;
 use pentad_model::{Refusal, RunId, Timestamp, ToolDocument};
-use pentad_program::{Attachment, Content, RunChange, Store, StoreError, ToolFailure, ToolOutput};
+use pentad_program::{Attachment, BlobRef, Content, RunChange, Store, StoreError, ToolFailure, ToolOutput};
 use serde_json::{Value, json};
 
 use super::execute::status_event;
@@ -206,7 +207,7 @@ async fn gather(
     }
     for (name, capture) in &output.streams {
         let Some(file) = &capture.file else { continue };
-        let blob = store.put_file(file).await?;
+        let blob = put_masked(engine, file).await?;
         let stored = Stored {
             blob: blob.hash,
             bytes: blob.bytes,
@@ -234,7 +235,32 @@ async fn gather(
     Ok(gathered)
 }
 
-fn mime_of(path: &std::path::Path) -> String {
+/// Keeps a captured stream. It is searched, and copied where something must be masked, off the tasks that wait for others.
+async fn put_masked(engine: &Engine, file: &Path) -> Result<BlobRef, StoreError> {
+    let (redactor, path) = (engine.parts.redactor.clone(), file.to_owned());
+    let failed = |why: String| StoreError::NotWritten(format!("{}: {why}", file.display()));
+    let masked = tokio::task::spawn_blocking(move || redactor.file(&path))
+        .await
+        .map_err(|e| failed(e.to_string()))?
+        .map_err(|e| failed(e.to_string()))?;
+    let store = &engine.parts.store;
+    let Some(masked) = masked else {
+        return store.put_file(file).await;
+    };
+    let kept = store.put_file(&masked).await;
+    // The store moves files of its own folder and copies others; neither is of use any more.
+    for spent in [masked.as_path(), file] {
+        match tokio::fs::remove_file(spent).await {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!(file = %spent.display(), %error, "a captured stream could not be removed");
+            }
+            _ => {}
+        }
+    }
+    kept
+}
+
+fn mime_of(path: &Path) -> String {
     mime_guess::from_path(path)
         .first_raw()
         .unwrap_or("application/octet-stream")

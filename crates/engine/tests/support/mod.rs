@@ -19,8 +19,8 @@ use pentad_model::{
     Actor, Invocation, Outcome, Refusal, RefusalKind, Timestamp, ToolDocument, ToolRef, Verb,
 };
 use pentad_program::{
-    Attendance, Authored, Content, Readiness, SourceStatus, Store, ToolAuthor, ToolCall, ToolFailure,
-    ToolOutput, ToolSource, Verbs,
+    Attendance, Authored, Content, Readiness, SourceStatus, Store, StreamCapture, ToolAuthor, ToolCall,
+    ToolFailure, ToolOutput, ToolSource, Verbs,
 };
 use pentad_space::{SelfFacts, Space, SpaceLimits, SpaceParts, WebPolicy};
 use serde_json::{Value, json};
@@ -203,7 +203,7 @@ impl ToolSource for Scripted {
     }
 
     fn documents(&self) -> Arc<[Arc<ToolDocument>]> {
-        ["change", "fail", "look", "long", "picture", "wait"]
+        ["change", "fail", "look", "long", "picture", "spill", "wait"]
             .map(|n| Arc::new(self.document(n)))
             .to_vec()
             .into()
@@ -217,7 +217,7 @@ impl ToolSource for Scripted {
         SourceStatus {
             source: "fake".to_owned(),
             readiness: Readiness::Ready,
-            tools: 6,
+            tools: 7,
             diagnostics: Vec::new(),
         }
     }
@@ -254,6 +254,25 @@ impl ToolSource for Scripted {
                 mime: "image/png".to_owned(),
                 data: vec![1, 2, 3],
             }]),
+            // A stream of more than a megabyte, the text in it over and over.
+            "spill" => {
+                std::fs::create_dir_all(&call.run_dir).unwrap();
+                let file = call.run_dir.join("stdout");
+                let stream = format!("{text}, ").repeat(100_000);
+                std::fs::write(&file, &stream).unwrap();
+                let capture = StreamCapture {
+                    text: text.clone(),
+                    total_bytes: stream.len() as u64,
+                    total_lines: 1,
+                    file: Some(file),
+                    truncated: false,
+                };
+                Ok(ToolOutput {
+                    content: vec![Content::Text(text)],
+                    streams: BTreeMap::from([("stdout".to_owned(), capture)]),
+                    ..ToolOutput::default()
+                })
+            }
             "wait" => {
                 call.attendance.cancel.cancelled().await;
                 Err(ToolFailure::Canceled)

@@ -56,6 +56,7 @@ fn d14_databases_of_every_release_reach_the_schema_of_this_one() {
 fn an_older_database_is_copied_and_migrated_in_one_step() {
     let dir = tempfile::tempdir().unwrap();
     let path = written_by(1, dir.path());
+    let first = &MIGRATIONS[..1];
     let two = [MIGRATIONS[0], SECOND];
     let connection = prepare(&path, &two, BUSY).unwrap();
     assert_eq!(number(&connection, "PRAGMA user_version"), 2);
@@ -70,7 +71,7 @@ fn an_older_database_is_copied_and_migrated_in_one_step() {
     assert_eq!(header(&copy).unwrap(), Some(Format::Version(1)));
     let copy = Connection::open(copy).unwrap();
     assert_eq!(number(&copy, "SELECT count(*) FROM event"), 3);
-    let error = prepare(&path, MIGRATIONS, BUSY).unwrap_err();
+    let error = prepare(&path, first, BUSY).unwrap_err();
     assert!(
         error
             .to_string()
@@ -88,7 +89,7 @@ fn a_migration_that_fails_changes_nothing() {
     for third in ["CREATE TABLE thread (x)", orphan] {
         prepare(&path, &[MIGRATIONS[0], SECOND, third], BUSY).unwrap_err();
         assert_eq!(header(&path).unwrap(), Some(Format::Version(1)), "{third}");
-        let connection = prepare(&path, MIGRATIONS, BUSY).unwrap();
+        let connection = prepare(&path, &MIGRATIONS[..1], BUSY).unwrap();
         assert_eq!(number(&connection, "SELECT count(*) FROM thread"), 2);
         assert_eq!(
             number(

@@ -206,3 +206,28 @@ async fn attachments_are_records_of_blobs() {
         Err(StoreError::NotFound(_))
     ));
 }
+
+#[tokio::test]
+async fn temporary_files_of_a_killed_process_are_removed_by_the_next_opening() {
+    let home = home();
+    home.journal.put_blob("kept".into()).await.unwrap();
+    home.journal.close().await.unwrap();
+    let own = pentad_journal::Owner::current();
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let blobs = home.dir.path().join("blobs");
+    let names = [
+        format!(".new-{}-{}-living", own.pid, own.born),
+        format!(".new-{}-{}-reused", own.pid, own.born + 1),
+        format!(".new-{}-{}-killed", gone.id(), own.born),
+        "a person's own file".to_owned(),
+    ];
+    for name in &names {
+        std::fs::write(blobs.join(name), "half").unwrap();
+    }
+    let journal = pentad_journal::Journal::open(home.dir.path(), JournalOptions::default()).unwrap();
+    let mut expected = vec![sha256_hex(b"kept"), names[0].clone(), names[3].clone()];
+    expected.sort();
+    assert_eq!(names_below(&blobs), expected);
+    journal.close().await.unwrap();
+}

@@ -67,11 +67,27 @@ impl Placed {
     }
 }
 
+/// What came of an approval that was put to a face.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Said {
+    pub answer: Answer,
+    /// Whether a person was reached: then silence is theirs.
+    pub person: bool,
+}
+
+impl Said {
+    /// Nobody could be asked.
+    pub const NOTHING: Self = Self {
+        answer: Answer::Unanswered,
+        person: false,
+    };
+}
+
 /// A call of the keeper to a face.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "method", content = "params", rename_all = "snake_case")]
 pub(super) enum KeeperCall {
-    /// Puts an approval before whoever is behind the call `call`; answered with an [`Answer`].
+    /// Puts an approval before whoever is behind the call `call`; answered with what they [`Said`].
     Approve { call: u64, approval: Box<Approval> },
     /// Asks for variables by name; answered with those that are set.
     Variables { names: Vec<String> },

@@ -7,8 +7,7 @@ use pentad_model::{Actor, Caller, Invocation, Name, Refusal, RefusalKind};
 use tokio::net::UnixStream;
 
 use super::frame::Role;
-use crate::caller::shell_thread;
-use crate::caller::{Calling, ancestors_of, caller_of, environment_of};
+use crate::caller::{Ancestor, Calling, ancestors_of, caller_of, environment_of, shell_thread};
 
 /// The process that attached, judged when it did.
 #[derive(Debug, Clone)]
@@ -19,6 +18,8 @@ pub struct Peer {
     pub calling: Calling,
     /// Whether its standard input is a terminal.
     pub at_terminal: bool,
+    /// Whether an agent's shell or a run of ours started it, rather than a client.
+    pub of_an_agent: bool,
 }
 
 impl Peer {
@@ -37,6 +38,12 @@ impl Peer {
         Self::of_process(Path::new("/proc"), pid)
     }
 
+    /// Looks at this process.
+    #[must_use]
+    pub fn own_process() -> Self {
+        Self::of_process(Path::new("/proc"), Some(std::process::id()))
+    }
+
     fn of_process(proc: &Path, pid: Option<u32>) -> Self {
         let unknown = || Calling {
             actor: Actor::User,
@@ -49,16 +56,21 @@ impl Peer {
                 pid,
                 calling: unknown(),
                 at_terminal: false,
+                of_an_agent: false,
             };
         };
-        let pairs = environment
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let pairs = || {
+            let entries = environment.iter();
+            entries.map(|(name, value)| (name.as_str(), value.as_str()))
+        };
+        let ancestors = ancestors_of(proc, pid);
         let stdin = std::fs::read_link(proc.join(pid.to_string()).join("fd/0")).unwrap_or_default();
         let at_terminal = stdin.starts_with("/dev/pts") || stdin.to_string_lossy().starts_with("/dev/tty");
         Self {
             pid: Some(pid),
-            calling: caller_of(pairs, &ancestors_of(proc, pid)),
+            of_an_agent: caller_of(pairs(), &[]).evidence.is_some()
+                || ancestors.iter().any(Ancestor::is_ours),
+            calling: caller_of(pairs(), &ancestors),
             at_terminal,
         }
     }
@@ -94,6 +106,15 @@ impl Peer {
             Role::Client if of_a_shell => *key = format!("client:{key}"),
             Role::Client => {}
         }
+    }
+
+    /// Tells whether questions may be put through this peer to the person behind it.
+    ///
+    /// A client shows them to whoever uses it. A program that an agent started and that plays the client would answer
+    /// for the person: its variables, or a run of ours above it, give it away.
+    #[must_use]
+    pub const fn may_be_asked(&self, role: Role) -> bool {
+        matches!(role, Role::Client) && !self.of_an_agent
     }
 
     /// Refuses unless a person sits at a terminal at the other end.

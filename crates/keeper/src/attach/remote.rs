@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{FaceCall, KeeperCall, Placed};
+use super::calls::{FaceCall, KeeperCall, Placed, Said};
 use super::desk::{Desk, Explanation, HttpAsk, HttpReady};
 use super::find::{FindError, Launch, find};
 use super::frame::{Attach, Variables};
@@ -337,14 +337,17 @@ impl Answering for FaceSide {
         let answer = match serde_json::from_value(incoming.call).map_err(unknown)? {
             KeeperCall::Variables { names } => serde_json::to_value((self.0)(&names)),
             KeeperCall::Approve { call, approval } => {
-                let answer = match link.asker_of(call) {
+                let said = match link.asker_of(call) {
                     Some(asker) => tokio::select! {
-                        answer = asker.ask(&approval) => answer,
-                        () = incoming.cancel.cancelled() => Answer::Unanswered,
+                        answer = asker.ask(&approval) => Said {
+                            answer,
+                            person: asker.reaches_a_person(),
+                        },
+                        () = incoming.cancel.cancelled() => Said::NOTHING,
                     },
-                    None => Answer::Unanswered,
+                    None => Said::NOTHING,
                 };
-                serde_json::to_value(answer)
+                serde_json::to_value(said)
             }
         };
         answer.map_err(unknown)

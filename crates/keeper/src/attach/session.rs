@@ -1,6 +1,6 @@
 //! The keeper's side of one attached face.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{FaceCall, KeeperCall, Placed};
+use super::calls::{FaceCall, KeeperCall, Placed, Said};
 use super::desk::Desk;
 use super::frame::{Role, Variables};
 use super::link::{Answering, Incoming, Link};
@@ -91,14 +91,22 @@ impl Session {
         let attendance = Attendance {
             cancel: incoming.cancel,
             progress: incoming.progress,
-            asker: Some(Arc::new(OverLink {
-                link: Arc::clone(link),
-                call: incoming.id,
-                attached: self.attached.clone(),
-            })),
+            asker: self
+                .peer
+                .may_be_asked(self.role)
+                .then(|| self.asker(link, incoming.id)),
             environment: Some(self.up_to_date_environment(link).await),
         };
         to_value(&self.desk.invoke(invocation, attendance).await)
+    }
+
+    fn asker(&self, link: &Arc<Link>, call: u64) -> Arc<dyn Asker> {
+        Arc::new(OverLink {
+            link: Arc::clone(link),
+            call,
+            attached: self.attached.clone(),
+            reached: AtomicBool::new(true),
+        })
     }
 
     async fn act(&self, link: &Arc<Link>, incoming: Incoming, call: FaceCall) -> Result<Value, Refusal> {
@@ -182,6 +190,8 @@ struct OverLink {
     link: Arc<Link>,
     call: u64,
     attached: CancellationToken,
+    /// False once the face said that it reached nobody.
+    reached: AtomicBool,
 }
 
 #[async_trait]
@@ -191,10 +201,21 @@ impl Asker for OverLink {
             call: self.call,
             approval: Box::new(approval.clone()),
         };
-        let answer = self.link.call(&ask, &until(&self.attached)).await;
-        answer
-            .ok()
-            .and_then(|value| serde_json::from_value(value).ok())
-            .unwrap_or(Answer::Unanswered)
+        let withdrawn = self.attached.child_token();
+        let _when_nobody_waits = withdrawn.clone().drop_guard();
+        let link = Arc::clone(&self.link);
+        // In a task of its own, so that a question nobody waits for any more is taken back at the face. It ends with the
+        // face's answer to that, or with the connection.
+        let asking = tokio::spawn(async move { link.call(&ask, &until(&withdrawn)).await });
+        let said = match asking.await {
+            Ok(Ok(value)) => serde_json::from_value(value).unwrap_or(Said::NOTHING),
+            Ok(Err(_)) | Err(_) => Said::NOTHING,
+        };
+        self.reached.store(said.person, Ordering::Release);
+        said.answer
+    }
+
+    fn reaches_a_person(&self) -> bool {
+        self.reached.load(Ordering::Acquire)
     }
 }

@@ -46,6 +46,7 @@ const REMOVED_METHODS: [&str; 2] = ["initialize", "ping"];
 
 /// The five tools; every face has the same.
 static TOOLS: LazyLock<Arc<[Tool]>> = LazyLock::new(|| tools().into());
+
 /// The same for clients that know the keyword for headers.
 static ROUTED: LazyLock<Arc<[Tool]>> = LazyLock::new(|| routing::annotated(&TOOLS).into());
 
@@ -95,8 +96,8 @@ impl Face {
             verbs,
             options,
             thread_per_client: false,
-            routed: Arc::clone(&ROUTED),
             tools: Arc::clone(&TOOLS),
+            routed: Arc::clone(&ROUTED),
             calls: Calls::default(),
         }
     }

@@ -61,7 +61,10 @@ impl SessionManager for Scoped {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
-        self.sessions.end(id).await
+        if self.sessions.has(id, &self.owner) {
+            self.sessions.end(id).await?;
+        }
+        Ok(())
     }
 
     async fn create_stream(

@@ -75,6 +75,7 @@ async fn m10_a_failing_server_backs_off_and_is_disabled_until_asked() {
     let server = bench.made(config);
     while !matches!(server.status().readiness, Readiness::Disabled { .. }) {
         server.refresh().await;
+        // The pause between two starts ends by the clock and nothing announces it.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(bench.count("start"), 3);

@@ -105,7 +105,8 @@ impl Bench {
     }
 }
 
-/// Waits until `condition` holds; fails the test when it never does.
+/// Waits until `condition` holds; fails the test when it never does. It looks again and again, because what is waited for
+/// here (a line that another process wrote into a file, a process that is gone) is announced to nobody.
 pub async fn until(condition: impl Fn() -> bool, what: &str) {
     let waiting = async {
         while !condition() {

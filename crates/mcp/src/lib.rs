@@ -12,9 +12,10 @@ pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, StateKey, serve};
 pub use http::{HttpBody, HttpCaller, HttpFace, HttpLimits, HttpService};
 pub use lines::{FACE_MESSAGE_BYTES, LineReport, SERVER_MESSAGE_BYTES};
 pub use server::{
-    CommandLine, ConnectedServer, DEPTH_VARIABLE, ElicitationAnswer, ElicitationForm, Elicitor, Endpoint,
-    EndpointError, KeptLogin, LaunchFailure, LaunchSpec, Launched, Login, LoginError, LoginResult,
-    LoginSettings, LoopbackRedirect, MAX_DEPTH, NoTokens, Reach, RedirectError, ResourceRead, ServerConfig,
-    ServerError, ServerLauncher, ServerLimits, ServerProcess, ServerRuntime, Share, SpawnerLauncher,
-    TokenStore, TokenStoreError, ToolTrust,
+    Asking, CommandLine, ConnectedServer, DEPTH_VARIABLE, ElicitationAnswer, ElicitationForm, Elicitor,
+    Endpoint, EndpointError, FilledPrompt, KeptLogin, LaunchFailure, LaunchSpec, Launched, LogLine, Login,
+    LoginError, LoginResult, LoginSettings, LoopbackRedirect, MAX_DEPTH, NoTokens, Offers, Origin,
+    PromptArgument, PromptOffer, Reach, RedirectError, ResourceOffer, ResourceRead, ServerConfig,
+    ServerError, ServerLauncher, ServerLimits, ServerLog, ServerProcess, ServerRuntime, Share,
+    SpawnerLauncher, TokenStore, TokenStoreError, ToolTrust,
 };

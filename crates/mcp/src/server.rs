@@ -16,8 +16,10 @@ mod http;
 mod instance;
 mod launch;
 mod listing;
+mod log;
 mod login;
 mod manifest;
+mod offers;
 mod opening;
 mod output;
 mod party;
@@ -39,9 +41,11 @@ pub use self::elicit::{ElicitationAnswer, ElicitationForm, Elicitor};
 pub use self::endpoint::{Endpoint, EndpointError, LoginSettings};
 pub use self::guard::{DEPTH_VARIABLE, MAX_DEPTH};
 pub use self::launch::{LaunchFailure, LaunchSpec, Launched, ServerLauncher, ServerProcess};
+pub use self::log::{LogLine, Origin, ServerLog};
 pub use self::login::{
     KeptLogin, Login, LoginError, LoginResult, LoopbackRedirect, NoTokens, RedirectError, TokenStore,
     TokenStoreError,
 };
+pub use self::offers::{Asking, FilledPrompt, Offers, PromptArgument, PromptOffer, ResourceOffer};
 pub use self::process::SpawnerLauncher;
 pub use self::source::{ConnectedServer, ServerError};

@@ -177,6 +177,15 @@ pub const fn read_options(family: Family) -> &'static [OptionSpec] {
                 )]
             }
         }
+        Family::Mcp => {
+            const {
+                &[spec(
+                    "arguments",
+                    Kind::Object,
+                    "the arguments of a prompt, mcp:<server>/prompts/<name>",
+                )]
+            }
+        }
         Family::Memory
         | Family::Tool
         | Family::Triggers
@@ -186,7 +195,6 @@ pub const fn read_options(family: Family) -> &'static [OptionSpec] {
         | Family::Attachment
         | Family::Hypermedia
         | Family::File
-        | Family::Mcp
         | Family::Agents => &[],
     }
 }

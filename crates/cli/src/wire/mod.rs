@@ -5,6 +5,7 @@ mod environment;
 mod explain;
 mod http;
 mod key;
+mod logs;
 mod lookup;
 pub mod measure;
 mod reload;
@@ -41,6 +42,7 @@ use self::desk::LocalDesk;
 use self::environment::Variables;
 use self::explain::CatalogContracts;
 pub use self::key::{home_key, state_key};
+use self::logs::JournalLog;
 use self::reload::{Followers, Reload};
 use self::resources::Resources;
 use self::servers::Servers;
@@ -133,7 +135,12 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
     ];
     let catalog = Arc::new(Catalog::new(sources));
     builtin.attach(&catalog);
-    let servers = Arc::new(Servers::new(home, &variables, &spawner));
+    let redactor = Redactor::new(secret_values(home)?);
+    let log = Arc::new(JournalLog {
+        store: Arc::clone(&store),
+        redactor: redactor.clone(),
+    });
+    let servers = Arc::new(Servers::new(home, &variables, &spawner, log));
     servers.apply(config, &catalog).await?;
 
     let gate = Arc::new(Gate::new(
@@ -154,7 +161,6 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         store: Arc::clone(&store),
         attachment_bytes: config.limits.attachment_bytes,
     }));
-    let redactor = Redactor::new(secret_values(home)?);
     let engine = Engine::new(EngineParts {
         store: Arc::clone(&store),
         catalog: Arc::clone(&catalog),

@@ -1,21 +1,21 @@
-//! `mcp:<server>/<uri>`: resources of connected servers.
+//! `mcp:<server>/<uri>`: resources and prompts of connected servers.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pentad_mcp::{ConnectedServer, ResourceRead};
+use pentad_mcp::{Asking, ConnectedServer, Offers, ResourceOffer, ResourceRead};
 use pentad_model::address::Family;
 use pentad_model::outcome::{Part, Product};
-use pentad_model::text::visible;
+use pentad_model::text::{excerpt, visible};
 use pentad_model::verb::Read;
 use pentad_model::{Address, Refusal, RefusalKind};
 use pentad_program::{Content, Store, ToolFailure};
 use pentad_space::{AddressFamily, Scene, attach_bytes, frame};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::servers::Servers;
 
-/// Serves resources through the servers that have them.
+/// Serves resources and prompts through the servers that have them.
 pub struct Resources {
     pub servers: Arc<Servers>,
     pub store: Arc<dyn Store>,
@@ -69,6 +69,126 @@ impl Resources {
         product.text = frame(address, &[], &product.text);
         Ok(product.value(json!({"address": address, "contents": kinds})))
     }
+
+    async fn list(&self, scene: &Scene, server: &str, address: &str) -> Result<Product, Refusal> {
+        let offers = self
+            .server(server)?
+            .offers(&asking(scene))
+            .await
+            .map_err(|failure| refused(failure, address))?;
+        let value = json!({
+            "resources": offers.resources.iter().map(|r| offer(server, r)).collect::<Vec<_>>(),
+            "templates": offers.templates.iter().map(|r| offer(server, r)).collect::<Vec<_>>(),
+            "prompts": offers.prompts.iter().map(|p| json!({
+                "address": format!("mcp:{server}/{PROMPTS}{}", p.name),
+                "description": p.description,
+                "arguments": p.arguments.iter().map(|a| json!({"name": a.name, "required": a.required})).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
+        });
+        Ok(Product::text(frame(address, &[], &listing(server, &offers)), address).value(value))
+    }
+
+    async fn prompt(&self, scene: &Scene, server: &str, name: &str, read: &Read) -> Result<Product, Refusal> {
+        let address = read.address.to_string();
+        let arguments = read.options.object("arguments").cloned().unwrap_or_default();
+        let filled = self
+            .server(server)?
+            .fill_prompt(name, arguments, &asking(scene))
+            .await
+            .map_err(|failure| refused(failure, &address))?;
+        let mut contents = Vec::new();
+        for (speaker, content) in filled.messages {
+            contents.push(Content::Text(format!("\n## {speaker}\n\n")));
+            contents.push(content);
+            contents.push(Content::Text("\n".to_owned()));
+        }
+        self.product(scene, &address, contents).await
+    }
+}
+
+/// What the addresses of prompts begin with; addresses of resources have a scheme there.
+const PROMPTS: &str = "prompts/";
+
+fn asking(scene: &Scene) -> Asking {
+    Asking {
+        thread: scene.thread,
+        cwd: scene.workspace.cwd.clone(),
+        time_limit: None,
+        attendance: scene.attendance.clone(),
+    }
+}
+
+fn refused(failure: ToolFailure, address: &str) -> Refusal {
+    match failure {
+        ToolFailure::Refused(refusal) => refusal,
+        failure => {
+            let text = visible(&failure.to_string());
+            Refusal::new(
+                RefusalKind::Unavailable,
+                address,
+                format!("It was not read: {text}."),
+            )
+            .next_step("read mcp:<server>/ lists what a server offers besides tools")
+        }
+    }
+}
+
+fn offer(server: &str, offer: &ResourceOffer) -> Value {
+    json!({"address": format!("mcp:{server}/{}", offer.uri), "name": offer.name, "mime": offer.mime})
+}
+
+/// Returns the list as text: one line an entry, the address first.
+fn listing(server: &str, offers: &Offers) -> String {
+    let mut text = String::new();
+    for (title, entries) in [("Resources", &offers.resources), ("Templates", &offers.templates)] {
+        if entries.is_empty() {
+            continue;
+        }
+        text.push_str(&format!("## {title}\n"));
+        for entry in entries {
+            let about = match entry.description.as_str() {
+                "" => &entry.name,
+                description => description,
+            };
+            text.push_str(&format!("mcp:{server}/{} – {}\n", entry.uri, one_line(about)));
+        }
+    }
+    if !offers.prompts.is_empty() {
+        text.push_str("## Prompts\n");
+    }
+    for prompt in &offers.prompts {
+        let arguments: Vec<String> = prompt
+            .arguments
+            .iter()
+            .map(|a| {
+                if a.required {
+                    a.name.clone()
+                } else {
+                    format!("{}?", a.name)
+                }
+            })
+            .collect();
+        let takes = match arguments.is_empty() {
+            true => String::new(),
+            false => format!(" (options.arguments: {})", arguments.join(", ")),
+        };
+        let about = one_line(&prompt.description);
+        text.push_str(&format!(
+            "mcp:{server}/{PROMPTS}{}{takes} – {about}\n",
+            prompt.name
+        ));
+    }
+    for list in &offers.cut {
+        text.push_str(&format!("The list of {list} is longer than what is shown.\n"));
+    }
+    if text.is_empty() {
+        text.push_str("The server offers nothing besides its tools.\n");
+    }
+    text
+}
+
+fn one_line(text: &str) -> String {
+    excerpt(&text.replace('\n', " "), 300)
 }
 
 #[async_trait]
@@ -86,6 +206,20 @@ impl AddressFamily for Resources {
             ));
         };
         let address = read.address.to_string();
+        if let Some(name) = uri.strip_prefix(PROMPTS).filter(|name| !name.is_empty()) {
+            return self.prompt(scene, server, name, read).await;
+        }
+        if read.options.object("arguments").is_some() {
+            return Err(Refusal::new(
+                RefusalKind::BadRequest,
+                "arguments",
+                "Only prompts take arguments.",
+            )
+            .next_step(format!("read mcp:{server}/ lists the prompts of the server")));
+        }
+        if uri.is_empty() || uri == PROMPTS {
+            return self.list(scene, server, &address).await;
+        }
         let asked = ResourceRead {
             uri: uri.clone(),
             thread: scene.thread,
@@ -95,15 +229,7 @@ impl AddressFamily for Resources {
         };
         match self.server(server)?.read_resource(asked).await {
             Ok(contents) => self.product(scene, &address, contents).await,
-            Err(ToolFailure::Refused(refusal)) => Err(refusal),
-            Err(failure) => {
-                let text = visible(&failure.to_string());
-                Err(Refusal::new(
-                    RefusalKind::Unavailable,
-                    address,
-                    format!("The resource was not read: {text}."),
-                ))
-            }
+            Err(failure) => Err(refused(failure, &address)),
         }
     }
 }

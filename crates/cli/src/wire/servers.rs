@@ -12,7 +12,7 @@ use pentad_keeper::template::{Template, TemplateError};
 use pentad_keeper::{Config, Home, Lookup, SecretValue, Secrets};
 use pentad_mcp::{
     CommandLine, ConnectedServer, DEPTH_VARIABLE, Endpoint, LoginSettings, Reach, ServerConfig, ServerLimits,
-    ServerRuntime, ToolTrust,
+    ServerLog, ServerRuntime, ToolTrust,
 };
 use pentad_process::{Spawner, clean_env};
 use tokio::runtime::Handle;
@@ -34,6 +34,7 @@ pub struct Servers {
     variables: Arc<Variables>,
     spawner: Arc<Spawner>,
     starts: Arc<Semaphore>,
+    log: Arc<dyn ServerLog>,
     /// What is in force, by name.
     known: tokio::sync::Mutex<BTreeMap<String, ServerEntry>>,
     /// The secrets that each was made with.
@@ -43,12 +44,18 @@ pub struct Servers {
 
 impl Servers {
     /// Returns an empty set for a home.
-    pub fn new(home: &Home, variables: &Arc<Variables>, spawner: &Arc<Spawner>) -> Self {
+    pub fn new(
+        home: &Home,
+        variables: &Arc<Variables>,
+        spawner: &Arc<Spawner>,
+        log: Arc<dyn ServerLog>,
+    ) -> Self {
         Self {
             home: home.clone(),
             variables: Arc::clone(variables),
             spawner: Arc::clone(spawner),
             starts: Arc::new(Semaphore::new(STARTS)),
+            log,
             known: tokio::sync::Mutex::default(),
             used: tokio::sync::Mutex::default(),
             usable: RwLock::default(),
@@ -147,7 +154,8 @@ impl Servers {
 
     async fn make(&self, config: &Config, fresh: Vec<(String, ServerEntry)>) -> anyhow::Result<Vec<Made>> {
         let face = self.variables.all();
-        let runtime = runtime(&self.home, config, &face, &self.spawner, &self.starts)?;
+        let mut runtime = runtime(&self.home, config, &face, &self.spawner, &self.starts)?;
+        runtime.log = Some(Arc::clone(&self.log));
         let lookup = HomeLookup {
             secrets: Secrets::of(&self.home),
             face,
@@ -336,5 +344,6 @@ fn runtime(
         starts: Arc::clone(starts),
         tokens: Arc::new(HomeTokens::of(home)),
         elicitor: None,
+        log: None,
     })
 }

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pentad_mcp::{
-    ConnectedServer, ElicitationAnswer, ElicitationForm, Elicitor, Endpoint, LaunchFailure, LaunchSpec,
-    Launched, Reach, ServerConfig, ServerLauncher, ServerRuntime,
+    Asking, ConnectedServer, ElicitationAnswer, ElicitationForm, Elicitor, Endpoint, LaunchFailure,
+    LaunchSpec, Launched, Reach, ResourceRead, ServerConfig, ServerLauncher, ServerRuntime,
 };
 use pentad_model::actor::Actor;
 use pentad_model::invocation::Workspace;
@@ -90,6 +90,7 @@ async fn run(url: &str) -> Result<(), String> {
             starts: Arc::new(Semaphore::new(1)),
             tokens: Arc::new(MemoryTokens::default()),
             elicitor: Some(Arc::new(Defaults)),
+            log: None,
         },
         config,
         logins: 0,
@@ -135,6 +136,7 @@ impl Client {
         for (tool, input) in calls {
             self.call(server, tool, input).await?;
         }
+        look_around(server).await;
         Ok(())
     }
 
@@ -208,6 +210,38 @@ fn sample(schema: &Value) -> Map<String, Value> {
             (name.to_owned(), value)
         })
         .collect()
+}
+
+/// Reads the first resource and fills in the first prompt, where a server has them.
+async fn look_around(server: &ConnectedServer) {
+    let asking = Asking {
+        thread: ThreadId::generate(),
+        cwd: "/tmp".into(),
+        time_limit: None,
+        attendance: Attendance::default(),
+    };
+    let offers = match server.offers(&asking).await {
+        Ok(offers) => offers,
+        Err(failure) => return eprintln!("offers: {failure}"),
+    };
+    if let Some(first) = offers.resources.first() {
+        let read = ResourceRead {
+            uri: first.uri.clone(),
+            thread: asking.thread,
+            cwd: asking.cwd.clone(),
+            time_limit: None,
+            attendance: Attendance::default(),
+        };
+        eprintln!("{}: {:?}", first.uri, server.read_resource(read).await);
+    }
+    if let Some(first) = offers.prompts.first() {
+        let arguments = first.arguments.iter().filter(|argument| argument.required);
+        let arguments = arguments.map(|argument| (argument.name.clone(), json!("sample")));
+        let filled = server
+            .fill_prompt(&first.name, arguments.collect(), &asking)
+            .await;
+        eprintln!("{}: {filled:?}", first.name);
+    }
 }
 
 /// Hands the schema of another tool back where one is asked for: the suite looks at what became of it.

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::connection::{CallEnd, CallLimits, Connection};
 use super::instance::Instance;
+use super::log::Origin;
 use super::output;
 use super::party::Party;
 use super::source::ConnectedServer;
@@ -39,7 +40,7 @@ pub struct ResourceRead {
 }
 
 /// What is sent to a server.
-enum Asked {
+pub enum Asked {
     /// One request, with one answer.
     Request(Box<ClientRequest>),
     /// A tool that runs as a task.
@@ -47,15 +48,15 @@ enum Asked {
 }
 
 /// What is asked of a server.
-struct Act<'a> {
-    asked: Asked,
+pub struct Act<'a> {
+    pub asked: Asked,
     /// What was judged, if a tool is called; it must still be what the server offers.
-    judged: Option<&'a ToolDocument>,
+    pub judged: Option<&'a ToolDocument>,
     /// Whether it may be repeated although it may have happened.
-    repeatable: bool,
-    party: Party<'a>,
-    thread: ThreadId,
-    time_limit: Option<Duration>,
+    pub repeatable: bool,
+    pub party: Party<'a>,
+    pub thread: ThreadId,
+    pub time_limit: Option<Duration>,
 }
 
 impl ConnectedServer {
@@ -75,7 +76,7 @@ impl ConnectedServer {
                 party: Party {
                     attendance: &read.attendance,
                     folder: &read.cwd,
-                    run: None,
+                    origin: None,
                 },
                 thread: read.thread,
                 time_limit: read.time_limit,
@@ -91,6 +92,11 @@ impl ConnectedServer {
         }
         let asked = self.asked(document, call.input);
         let trusted = document.trusted;
+        let origin = Origin {
+            run: call.run,
+            thread: call.thread,
+            caller: call.caller,
+        };
         let result = self
             .act(Act {
                 asked,
@@ -99,7 +105,7 @@ impl ConnectedServer {
                 party: Party {
                     attendance: &call.attendance,
                     folder: &call.workspace.cwd,
-                    run: Some(call.run),
+                    origin: Some(&origin),
                 },
                 thread: call.thread,
                 time_limit: call.time_limit,
@@ -123,7 +129,7 @@ impl ConnectedServer {
         ))))
     }
 
-    async fn act(&self, act: Act<'_>) -> Result<ServerResult, ToolFailure> {
+    pub(super) async fn act(&self, act: Act<'_>) -> Result<ServerResult, ToolFailure> {
         let configured = &self.core.config.limits;
         let total = act
             .time_limit

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::core::Core;
 use super::party::Party;
-use super::routes::Routes;
+use super::routes::{ProgressRoute, Routes};
 use super::wire::Wire;
 
 /// How long telling a server about a cancellation may take.
@@ -174,50 +174,69 @@ impl Lease {
             () = connection.gone.cancelled() => return Err(CallEnd::NotSent),
         };
         let id = handle.id.clone();
-        let answer = self.wait(handle, limits, party).await;
+        let token = handle.progress_token.clone();
+        let mut route = connection.routes.watch(token, party.folder);
+        let answer = wait(handle, limits, party, &mut route).await;
+        keep_log(core, party, &mut route).await;
+        drop(route);
         // A connection may end between the taking of a request and its writing.
         let fate = connection.wire.take_fate(&id);
         let answer = answer.map_err(|end| connection.wire.judged(core, end, fate))?;
         connection.served.fetch_add(1, Ordering::Relaxed);
         Ok(answer)
     }
+}
 
-    async fn wait(
-        &self,
-        mut handle: RequestHandle<RoleClient>,
-        limits: CallLimits,
-        party: Party<'_>,
-    ) -> Result<ServerResult, CallEnd> {
-        let attendance = party.attendance;
-        let token = handle.progress_token.clone();
-        let mut route = self.connection.routes.watch(token, party.folder);
-        let mut silent_until = Instant::now() + limits.idle;
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut handle.rx => return match answer {
-                    Ok(Ok(result)) => Ok(result),
-                    Ok(Err(error)) => Err(failure(error)),
-                    Err(_) => Err(CallEnd::Lost(None)),
-                },
-                () = attendance.cancel.cancelled() => {
-                    tell(handle, "the caller cancelled the call").await;
-                    return Err(CallEnd::Canceled);
-                }
-                () = sleep_until(limits.until) => {
-                    tell(handle, "the call reached its limit").await;
-                    return Err(CallEnd::TimedOut { limit: format!("call limit {} s", seconds(limits.total)) });
-                }
-                () = sleep_until(silent_until) => {
-                    tell(handle, "the call was silent for too long").await;
-                    return Err(CallEnd::TimedOut { limit: format!("limit of {} s without progress", seconds(limits.idle)) });
-                }
-                report = route.reports.recv() => if let Some(report) = report {
-                    silent_until = Instant::now() + limits.idle;
-                    attendance.progress.report(report);
-                },
+async fn wait(
+    mut handle: RequestHandle<RoleClient>,
+    limits: CallLimits,
+    party: Party<'_>,
+    route: &mut ProgressRoute,
+) -> Result<ServerResult, CallEnd> {
+    let attendance = party.attendance;
+    let mut silent_until = Instant::now() + limits.idle;
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut handle.rx => return match answer {
+                Ok(Ok(result)) => Ok(result),
+                Ok(Err(error)) => Err(failure(error)),
+                Err(_) => Err(CallEnd::Lost(None)),
+            },
+            () = attendance.cancel.cancelled() => {
+                tell(handle, "the caller cancelled the call").await;
+                return Err(CallEnd::Canceled);
             }
+            () = sleep_until(limits.until) => {
+                tell(handle, "the call reached its limit").await;
+                return Err(CallEnd::TimedOut { limit: format!("call limit {} s", seconds(limits.total)) });
+            }
+            () = sleep_until(silent_until) => {
+                tell(handle, "the call was silent for too long").await;
+                return Err(CallEnd::TimedOut { limit: format!("limit of {} s without progress", seconds(limits.idle)) });
+            }
+            report = route.reports.recv() => if let Some(report) = report {
+                silent_until = Instant::now() + limits.idle;
+                attendance.progress.report(report);
+            },
         }
+    }
+}
+
+/// Keeps what the server logged during a call in the journal of its run.
+async fn keep_log(core: &Core, party: Party<'_>, route: &mut ProgressRoute) {
+    let (Some(log), Some(origin)) = (&core.runtime.log, party.origin) else {
+        return;
+    };
+    // A line that came before the answer is handed over by a task of its own, which goes first when this one steps back.
+    tokio::task::yield_now().await;
+    let mut lines = Vec::new();
+    while let Ok(mut line) = route.lines.try_recv() {
+        line.text = core.mask().apply(line.text);
+        lines.push(line);
+    }
+    if !lines.is_empty() {
+        log.keep(&core.config.name, origin, lines).await;
     }
 }
 

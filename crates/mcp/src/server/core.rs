@@ -17,6 +17,7 @@ use super::endpoint::Endpoint;
 use super::fingerprint::fingerprint;
 use super::http::Remote;
 use super::launch::ServerLauncher;
+use super::log::ServerLog;
 use super::login::{LoginBoard, TokenStore};
 use super::manifest::Manifest;
 use super::start::StartFailure;
@@ -45,6 +46,8 @@ pub struct ServerRuntime {
     pub tokens: Arc<dyn TokenStore>,
     /// Puts questions of servers before a person; without one, servers are told that they cannot ask.
     pub elicitor: Option<Arc<dyn Elicitor>>,
+    /// Keeps what servers log during a call.
+    pub log: Option<Arc<dyn ServerLog>>,
 }
 
 /// The shared state of one server.

@@ -93,7 +93,8 @@ fn lenient_block(value: &Value) -> Content {
     }
 }
 
-fn block(block: ContentBlock) -> Content {
+/// Takes over one block of content.
+pub fn block(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(text) => Content::Text(text.text),
         ContentBlock::Image(image) => match BASE64_STANDARD.decode(&image.data) {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use pentad_model::RunId;
 use pentad_program::Attendance;
+
+use super::log::Origin;
 
 /// Who waits for an answer, and where they work.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +13,6 @@ pub struct Party<'a> {
     pub attendance: &'a Attendance,
     /// The working folder, which a server may ask for as a root.
     pub folder: &'a Path,
-    /// The run, if the act belongs to one.
-    pub run: Option<RunId>,
+    /// The run, if the act is a call of one.
+    pub origin: Option<&'a Origin>,
 }

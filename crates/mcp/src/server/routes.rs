@@ -1,6 +1,9 @@
 //! What a server says outside its answers: progress, changed lists, requests of its own.
 
-#![allow(deprecated, reason = "roots are answered, which needs their name")]
+#![allow(
+    deprecated,
+    reason = "roots are answered and logs are kept, which needs their names"
+)]
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -11,8 +14,8 @@ use pentad_program::Progress;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomNotification,
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode, ErrorData,
-    FormElicitationCapability, Implementation, ListRootsResult, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion, Root,
+    FormElicitationCapability, Implementation, ListRootsResult, LoggingMessageNotificationParam,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, Root,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
@@ -20,6 +23,7 @@ use tokio::sync::{Notify, mpsc};
 use url::Url;
 
 use super::elicit::{Elicitor, elicited};
+use super::log::{self, LogLine, MAX_LINES};
 
 /// Reports that came before their call was registered and are kept for it.
 const EARLY: usize = 32;
@@ -40,6 +44,7 @@ pub struct Routes {
 #[derive(Debug)]
 struct InFlight {
     reports: mpsc::Sender<Progress>,
+    lines: mpsc::Sender<LogLine>,
     folder: PathBuf,
 }
 
@@ -53,6 +58,7 @@ impl Routes {
     /// Returns the reports for `token` until the route is dropped; the call works in `folder`.
     pub fn watch(self: &Arc<Self>, token: ProgressToken, folder: &Path) -> ProgressRoute {
         let (sender, reports) = mpsc::channel(BUFFER);
+        let (lines_in, lines) = mpsc::channel(MAX_LINES);
         let mut table = self.lock();
         let (mine, others): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut table.early)
             .into_iter()
@@ -64,6 +70,7 @@ impl Routes {
         }
         let call = InFlight {
             reports: sender,
+            lines: lines_in,
             folder: folder.to_owned(),
         };
         table.calls.insert(token.clone(), call);
@@ -71,6 +78,7 @@ impl Routes {
             routes: Arc::clone(self),
             token,
             reports,
+            lines,
         }
     }
 
@@ -92,6 +100,16 @@ impl Routes {
         table.calls.values().map(|call| call.folder.clone()).collect()
     }
 
+    /// Gives a line to the call that it belongs to: the only one in flight. Of several nobody knows which.
+    fn log(&self, line: LogLine) {
+        let table = self.lock();
+        let mut calls = table.calls.values();
+        if let (Some(call), None) = (calls.next(), calls.next()) {
+            // A call keeps so many lines and no more.
+            let _ = call.lines.try_send(line);
+        }
+    }
+
     fn in_flight(&self) -> usize {
         self.lock().calls.len()
     }
@@ -107,6 +125,8 @@ pub struct ProgressRoute {
     token: ProgressToken,
     /// Never closes while the route lives.
     pub reports: mpsc::Receiver<Progress>,
+    /// What the server logged meanwhile, as far as it belongs to this call.
+    pub lines: mpsc::Receiver<LogLine>,
 }
 
 impl Drop for ProgressRoute {
@@ -162,6 +182,14 @@ impl ClientHandler for ClientEnd {
                 .map(|message| text::excerpt(&text::visible(&message), MESSAGE_BYTES)),
         };
         self.routes.report(&params.progress_token, progress);
+    }
+
+    async fn on_logging_message(
+        &self,
+        message: LoggingMessageNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.routes.log(log::line(&message));
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

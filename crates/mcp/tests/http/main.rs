@@ -3,6 +3,8 @@
 
 mod behaviour;
 mod logins;
+mod offers;
+mod requests;
 mod secrets;
 mod sessions;
 mod site;

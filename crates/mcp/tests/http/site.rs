@@ -237,7 +237,7 @@ impl Server {
             "server/discover" if modern => Reply::result(
                 seen,
                 &json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
-                    "capabilities": {"tools": {"listChanged": true}, "resources": {}}}),
+                    "capabilities": {"tools": {"listChanged": true}, "resources": {}, "prompts": {}}}),
             ),
             "initialize" if !modern => {
                 let mut state = self.state.lock().unwrap();

@@ -44,6 +44,7 @@ pub fn runtime(folder: &TempDir) -> ServerRuntime {
         starts: Arc::new(Semaphore::new(4)),
         tokens: Arc::new(NoTokens),
         elicitor: None,
+        log: None,
     }
 }
 

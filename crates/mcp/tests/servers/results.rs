@@ -32,7 +32,7 @@ async fn every_kind_of_content_is_taken_over() {
     );
     let failure = call(&server, "input_required", json!({})).await.unwrap_err();
     assert!(
-        failure.to_string().contains("asks for further input"),
+        failure.to_string().contains("asked for further input"),
         "{failure}"
     );
     end(&server).await;
@@ -148,7 +148,7 @@ async fn what_was_not_offered_does_not_exist() {
     let bench = Bench::new();
     let server = bench.server(&[]);
     let output = call(&server, "ask", json!({})).await.unwrap();
-    insta::assert_snapshot!(text(&output), @r#"{"ping":"answered","roots/list":-32601,"sampling/createMessage":-32601,"elicitation/create":-32601,"from/the/future":-32601}"#);
+    insta::assert_snapshot!(text(&output), @r#"{"ping":"answered","roots/list":"answered","sampling/createMessage":-32601,"elicitation/create":-32601,"from/the/future":-32601}"#);
     let output = call(&server, "odd_notifications", json!({})).await.unwrap();
     assert_eq!(text(&output), "after odd notifications");
     end(&server).await;

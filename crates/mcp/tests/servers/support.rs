@@ -59,6 +59,7 @@ impl Bench {
             starts: Arc::new(Semaphore::new(4)),
             tokens: Arc::new(NoTokens),
             elicitor: None,
+            log: None,
         };
         Self { folder, runtime }
     }

@@ -73,7 +73,7 @@ pub enum Address {
     Web(Url),
     /// `file:<path>`; the path as written, resolved against the workspace by whoever opens it.
     File(String),
-    /// `mcp:<server>/<uri>`
+    /// `mcp:<server>/<uri>`; an empty one lists what the server offers, and `prompts/<name>` is a prompt.
     Mcp {
         /// The server's name.
         server: String,

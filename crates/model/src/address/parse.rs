@@ -194,13 +194,13 @@ fn file(text: &str, rest: &str) -> Result<Address, Refusal> {
 
 fn mcp(text: &str, rest: &str) -> Result<Address, Refusal> {
     match rest.split_once('/') {
-        Some((server, uri)) if !server.is_empty() && !uri.is_empty() => Ok(Address::Mcp {
+        Some((server, uri)) if !server.is_empty() => Ok(Address::Mcp {
             server: server.to_owned(),
             uri: uri.to_owned(),
         }),
-        _ => Err(refuse(
-            text,
-            "mcp: needs a server and a resource: mcp:<server>/<uri>.",
-        )),
+        _ => Err(
+            refuse(text, "mcp: needs a server and a resource: mcp:<server>/<uri>.")
+                .next_step("read mcp:<server>/ lists what a server offers besides tools"),
+        ),
     }
 }

@@ -32,6 +32,8 @@ fn every_form_parses_and_prints_back() {
         "file:src/main.rs",
         "file:/etc/hosts",
         "mcp:everything/demo://resource/1",
+        "mcp:everything/",
+        "mcp:everything/prompts/summary of a/b",
         "agent:main",
     ] {
         let address = Address::parse(text).unwrap_or_else(|e| panic!("{text}: {}", e.message));

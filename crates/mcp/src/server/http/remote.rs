@@ -10,8 +10,9 @@ use super::super::login::{Authorizer, TokenStore};
 
 /// How long a connection may take to be made.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// How long an unused connection is kept; servers close theirs after some seconds.
-const POOL_IDLE: Duration = Duration::from_secs(20);
+/// How long an unused connection is kept: less than the five seconds after which common servers close theirs, so that no
+/// request meets a connection that is just ending.
+const POOL_IDLE: Duration = Duration::from_secs(4);
 /// Redirects that are followed for one request.
 const MAX_REDIRECTS: usize = 3;
 

@@ -47,9 +47,13 @@ impl LoginBoard {
         }
     }
 
-    /// Returns what is needed.
+    /// Returns what is needed. A person who logs in does so in a process of their own, which takes the note away.
     pub fn need(&self) -> Option<LoginNeed> {
-        self.lock().clone()
+        let mut known = self.lock();
+        if known.is_some() && !self.path.exists() {
+            *known = None;
+        }
+        known.clone()
     }
 
     /// Takes note of a need, or of its end.

@@ -90,6 +90,18 @@ fn a_real_server_over_http_is_searched_and_called() {
         .output()
         .unwrap();
     assert!(out(&read).len() > 40, "{read:?}");
+    let offers = out(&place.pentad(&["read", "mcp:everything/"]).output().unwrap());
+    assert!(
+        offers.contains("## Templates") && offers.contains("demo://resource/"),
+        "{offers}"
+    );
+    let prompt = offers
+        .lines()
+        .find(|line| line.starts_with("mcp:everything/prompts/") && !line.contains("options.arguments"))
+        .and_then(|line| line.split(' ').next())
+        .unwrap_or_else(|| panic!("{offers}"));
+    let filled = out(&place.pentad(&["read", prompt]).output().unwrap());
+    assert!(filled.contains("## user"), "{filled}");
 }
 
 /// Answers as an authorization server and a guarded server do, for as many requests as come.

@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "command")]
     pub url: Option<String>,
     /// A header for --url
-    #[arg(long, value_name = "NAME=VALUE", requires = "url")]
+    #[arg(long, value_name = "NAME=VALUE", requires = "url", conflicts_with = "command")]
     pub header: Vec<String>,
     /// Log in at the server, in a browser
     #[arg(long, conflicts_with_all = ["command", "logout"])]
@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
     /// An environment variable of the server
-    #[arg(long, value_name = "NAME=VALUE", requires = "command")]
+    #[arg(long, value_name = "NAME=VALUE", requires = "command", conflicts_with = "url")]
     pub env: Vec<String>,
     /// Who shares one process
     #[arg(long, value_name = "WHO")]

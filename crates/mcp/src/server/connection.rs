@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::core::Core;
 use super::party::Party;
-use super::routes::{ProgressRoute, Routes};
+use super::routes::{Presence, ProgressRoute, Routes};
 use super::wire::Wire;
 
 /// How long telling a server about a cancellation may take.
@@ -166,6 +166,7 @@ impl Lease {
         party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
         let connection = &self.connection;
+        let mut presence = connection.routes.enter(party.folder);
         let sent = connection
             .peer
             .send_request_with_option(request, PeerRequestOptions::no_options());
@@ -175,10 +176,11 @@ impl Lease {
         };
         let id = handle.id.clone();
         let token = handle.progress_token.clone();
-        let mut route = connection.routes.watch(token, party.folder);
+        let mut route = connection.routes.watch(token);
         let answer = wait(handle, limits, party, &mut route).await;
-        keep_log(core, party, &mut route).await;
         drop(route);
+        keep_log(core, party, &mut presence).await;
+        drop(presence);
         // A connection may end between the taking of a request and its writing.
         let fate = connection.wire.take_fate(&id);
         let answer = answer.map_err(|end| connection.wire.judged(core, end, fate))?;
@@ -224,14 +226,14 @@ async fn wait(
 }
 
 /// Keeps what the server logged during a call in the journal of its run.
-async fn keep_log(core: &Core, party: Party<'_>, route: &mut ProgressRoute) {
+async fn keep_log(core: &Core, party: Party<'_>, presence: &mut Presence) {
     let (Some(log), Some(origin)) = (&core.runtime.log, party.origin) else {
         return;
     };
     // A line that came before the answer is handed over by a task of its own, which goes first when this one steps back.
     tokio::task::yield_now().await;
     let mut lines = Vec::new();
-    while let Ok(mut line) = route.lines.try_recv() {
+    while let Ok(mut line) = presence.lines.try_recv() {
         line.text = core.mask().apply(line.text);
         lines.push(line);
     }

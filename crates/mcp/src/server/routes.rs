@@ -40,25 +40,44 @@ pub struct Routes {
     pub list_changed: Notify,
 }
 
-/// A call that waits for its answer.
+/// A call that is being sent or waits for its answer.
 #[derive(Debug)]
 struct InFlight {
-    reports: mpsc::Sender<Progress>,
     lines: mpsc::Sender<LogLine>,
     folder: PathBuf,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    calls: HashMap<ProgressToken, InFlight>,
+    calls: HashMap<u64, InFlight>,
+    next: u64,
+    reports: HashMap<ProgressToken, mpsc::Sender<Progress>>,
     early: VecDeque<(ProgressToken, Progress)>,
 }
 
 impl Routes {
-    /// Returns the reports for `token` until the route is dropped; the call works in `folder`.
-    pub fn watch(self: &Arc<Self>, token: ProgressToken, folder: &Path) -> ProgressRoute {
+    /// Notes that a call is about to be sent that works in `folder`: a server may ask before the sender knows that it was
+    /// sent.
+    pub fn enter(self: &Arc<Self>, folder: &Path) -> Presence {
+        let (sender, lines) = mpsc::channel(MAX_LINES);
+        let call = InFlight {
+            lines: sender,
+            folder: folder.to_owned(),
+        };
+        let mut table = self.lock();
+        let number = table.next;
+        table.next += 1;
+        table.calls.insert(number, call);
+        Presence {
+            routes: Arc::clone(self),
+            number,
+            lines,
+        }
+    }
+
+    /// Returns the reports for `token` until the route is dropped.
+    pub fn watch(self: &Arc<Self>, token: ProgressToken) -> ProgressRoute {
         let (sender, reports) = mpsc::channel(BUFFER);
-        let (lines_in, lines) = mpsc::channel(MAX_LINES);
         let mut table = self.lock();
         let (mine, others): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut table.early)
             .into_iter()
@@ -68,24 +87,18 @@ impl Routes {
             // A full channel only means that a newer report follows.
             let _ = sender.try_send(report);
         }
-        let call = InFlight {
-            reports: sender,
-            lines: lines_in,
-            folder: folder.to_owned(),
-        };
-        table.calls.insert(token.clone(), call);
+        table.reports.insert(token.clone(), sender);
         ProgressRoute {
             routes: Arc::clone(self),
             token,
             reports,
-            lines,
         }
     }
 
     fn report(&self, token: &ProgressToken, progress: Progress) {
         let mut table = self.lock();
-        if let Some(call) = table.calls.get(token) {
-            let _ = call.reports.try_send(progress);
+        if let Some(reports) = table.reports.get(token) {
+            let _ = reports.try_send(progress);
             return;
         }
         if table.early.len() == EARLY {
@@ -125,13 +138,25 @@ pub struct ProgressRoute {
     token: ProgressToken,
     /// Never closes while the route lives.
     pub reports: mpsc::Receiver<Progress>,
-    /// What the server logged meanwhile, as far as it belongs to this call.
-    pub lines: mpsc::Receiver<LogLine>,
 }
 
 impl Drop for ProgressRoute {
     fn drop(&mut self) {
-        self.routes.lock().calls.remove(&self.token);
+        self.routes.lock().reports.remove(&self.token);
+    }
+}
+
+/// A call in flight, until it is dropped.
+pub struct Presence {
+    routes: Arc<Routes>,
+    number: u64,
+    /// What the server logs meanwhile, as far as it belongs to this call.
+    pub lines: mpsc::Receiver<LogLine>,
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.routes.lock().calls.remove(&self.number);
     }
 }
 

@@ -124,7 +124,7 @@ async fn begin(core: &Arc<Core>, cwd: PathBuf) -> Result<Wire, StartFailure> {
             .await
             .map(Wire::Pipes)
             .map_err(|LaunchFailure(text)| StartFailure::new(text)),
-        Reach::Url(endpoint) => HttpWire::new(core, endpoint).map(Wire::Http),
+        Reach::Url(endpoint) => HttpWire::new(core, endpoint).map(|wire| Wire::Http(Box::new(wire))),
     }
 }
 

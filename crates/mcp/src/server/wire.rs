@@ -22,7 +22,7 @@ pub enum Wire {
     /// The standard streams of a process that was started for it.
     Pipes(Pipes),
     /// Requests over HTTP.
-    Http(HttpWire),
+    Http(Box<HttpWire>),
 }
 
 /// How far a request came.

@@ -71,9 +71,8 @@ impl Authorizer {
         if kept.refresh_token.is_none() {
             return Ok(None);
         }
-        let manager = match self.manager(&kept, facts).await? {
-            Some(manager) => manager,
-            None => return Ok(None),
+        let Some(manager) = self.manager(&kept, facts).await? else {
+            return Ok(None);
         };
         match manager.refresh_token().await {
             Ok(_) => Ok(self.kept().await?.and_then(|(kept, _)| kept.access_token)),
@@ -113,7 +112,11 @@ impl Authorizer {
     }
 
     async fn kept(&self) -> Result<Option<(KeptLogin, Facts)>, AuthError> {
-        let kept = self.tokens.load(&self.server).await.map_err(store_error)?;
+        let kept = self
+            .tokens
+            .load(&self.server)
+            .await
+            .map_err(|error| store_error(&error))?;
         // A login for another URL is none: the server of that name may be another one by now.
         Ok(kept.and_then(|kept| kept.facts_for(&self.url).map(|facts| (kept, facts))))
     }
@@ -132,7 +135,7 @@ fn is_ending(facts: &Facts) -> bool {
     left < AHEAD.as_secs().min(lasts / 2).max(1)
 }
 
-pub fn store_error(error: TokenStoreError) -> AuthError {
+fn store_error(error: &TokenStoreError) -> AuthError {
     AuthError::CredentialStoreError(error.to_string())
 }
 
@@ -149,13 +152,20 @@ pub struct KeptCredentials {
 #[async_trait]
 impl CredentialStore for KeptCredentials {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        let kept = self.tokens.load(&self.server).await.map_err(store_error)?;
+        let kept = self
+            .tokens
+            .load(&self.server)
+            .await
+            .map_err(|error| store_error(&error))?;
         Ok(kept.and_then(|kept| kept.credentials(&kept.facts_for(&self.url)?)))
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
         let login = KeptLogin::new(&self.facts, self.client_secret.clone()).taken(&self.facts, &credentials);
-        self.tokens.save(&self.server, &login).await.map_err(store_error)
+        self.tokens
+            .save(&self.server, &login)
+            .await
+            .map_err(|error| store_error(&error))
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
@@ -163,11 +173,15 @@ impl CredentialStore for KeptCredentials {
             .remove(&self.server)
             .await
             .map(drop)
-            .map_err(store_error)
+            .map_err(|error| store_error(&error))
     }
 
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
-        let guard = self.tokens.exclusive(&self.server).await.map_err(store_error)?;
+        let guard = self
+            .tokens
+            .exclusive(&self.server)
+            .await
+            .map_err(|error| store_error(&error))?;
         Ok(Some(CredentialRefreshGuard::new(guard)))
     }
 }

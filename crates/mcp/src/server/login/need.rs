@@ -65,7 +65,8 @@ impl LoginBoard {
             ..need
         });
         let mut known = self.lock();
-        if *known == need {
+        // The same need again, after a login took the note of the first one away, is noted again.
+        if *known == need && (need.is_none() || self.path.exists()) {
             return;
         }
         known.clone_from(&need);

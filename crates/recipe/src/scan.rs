@@ -299,16 +299,17 @@ fn read_all(files: Vec<Found>, root: &Root, imports: &Imports) -> Vec<(Found, Re
         return files.into_iter().map(read).collect();
     }
     let each = files.len().div_ceil(threads);
-    let mut files = files.into_iter().peekable();
+    let mut files = files.into_iter();
     std::thread::scope(|scope| {
-        let mut readers = Vec::with_capacity(threads);
-        while files.peek().is_some() {
+        let own: Vec<Found> = files.by_ref().take(each).collect();
+        let mut others = Vec::with_capacity(threads);
+        while files.len() > 0 {
             let part: Vec<Found> = files.by_ref().take(each).collect();
-            readers.push(scope.spawn(move || part.into_iter().map(read).collect::<Vec<_>>()));
+            others.push(scope.spawn(move || part.into_iter().map(read).collect::<Vec<_>>()));
         }
-        let mut all = Vec::new();
-        for reader in readers {
-            match reader.join() {
+        let mut all: Vec<(Found, Read)> = own.into_iter().map(read).collect();
+        for other in others {
+            match other.join() {
                 Ok(part) => all.extend(part),
                 // What panics on another thread panics here as it would have without one.
                 Err(panic) => std::panic::resume_unwind(panic),

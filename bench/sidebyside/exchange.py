@@ -39,6 +39,10 @@ def is_whole(answer: bytes) -> bool:
     return len(body) >= int(rest.split(b"\r\n", 1)[0]) if found else fields.startswith(b"http/1.1 2")
 
 
+class Closed(WireError):
+    """The connection was gone before the answer began, as an idle one may be."""
+
+
 class Post:
     """One kept-alive connection that posts the same body again and again."""
 
@@ -63,6 +67,8 @@ class Post:
     def receive(self) -> bool:
         """Takes what has come; says whether the answer is whole."""
         chunk = self.socket.recv(1 << 16)
+        if not chunk and not self._buffer:
+            raise Closed(f"port {self.port} closed the connection without an answer")
         if not chunk:
             raise WireError(f"port {self.port} closed the connection after {self._buffer[-300:]!r}")
         self._buffer += chunk
@@ -73,10 +79,21 @@ class Post:
             raise WireError(f"port {self.port}: {self._buffer[-500:]!r}")
         return True
 
+    def freshen(self) -> None:
+        """Dials again: a server may have closed a connection that was idle while others had their turn."""
+        self.socket.close()
+        self.socket = dial(self.port)
+
     def ask(self) -> bytes:
         """Sends the request and waits for its answer."""
-        self.send()
-        while not self.receive():
+        try:
+            self.send()
+            first = self.receive()
+        except (Closed, ConnectionError):
+            self.freshen()
+            self.send()
+            first = self.receive()
+        while not first and not self.receive():
             pass
         return self._buffer
 
@@ -188,6 +205,9 @@ class EventCall:
         ended = self._buffer.rstrip(b"\r\n").count(b"\n\n") or self._buffer.endswith((b"\n\n", b"\n\n\r\n"))
         return bool(ended) and (b'"result"' in self._buffer or b'"error"' in self._buffer)
 
+    def freshen(self) -> None:
+        self.out.freshen()
+
     def send(self) -> None:
         self._buffer = b""
         self.out.ask()  # the post is accepted at once; its answer says nothing
@@ -222,6 +242,7 @@ def drive(connections: Sequence[Connection], seconds: float) -> dict[str, Any]:
     sent: dict[Connection, float] = {}
     taken: list[float] = []
     for connection in connections:
+        connection.freshen()
         waiting.register(connection.socket, selectors.EVENT_READ, connection)
     start = time.perf_counter()
     end = start + seconds

@@ -85,7 +85,7 @@ def rate(connect: Callable[[], Connection], count: int, seconds: float) -> tuple
         closing_all(connections)
     taken = numbers.pop("taken_ms")
     numbers |= {"p50_ms": percentile(taken, 0.5), "p99_ms": percentile(taken, 0.99), "calls": len(taken)}
-    return f"{numbers['per_second']:,.0f}/s ({numbers['p50_ms']:.1f} ms p50, {numbers['p99_ms']:.1f} p99)", numbers
+    return f"{numbers['per_second']:,.0f}/s ({numbers['p50_ms']:.2f} ms p50, {numbers['p99_ms']:.2f} p99)", numbers
 
 
 def measure(rows: dict[int, Row], subject: str, label: str, connect: Callable[[], Connection], seconds: float) -> None:

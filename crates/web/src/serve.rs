@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pentad_mcp::{FaceEnd, HttpFace, HttpLimits, LazyVerbs};
 use axum::serve::ListenerExt as _;
+use pentad_mcp::{FaceEnd, HttpFace, HttpLimits, LazyVerbs};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;

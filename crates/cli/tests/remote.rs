@@ -59,6 +59,7 @@ fn a_real_server_over_http_is_searched_and_called() {
     let start = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(start.elapsed() < PATIENCE, "the server does not listen");
+        // The server says on no stream that we read when it listens.
         std::thread::sleep(Duration::from_millis(20));
     }
     let place = Place::new();

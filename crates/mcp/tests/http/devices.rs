@@ -149,7 +149,11 @@ async fn trouble_that_may_pass_does_not_end_a_login() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_waited_for_longer_than_the_code_holds_or_the_person_wants() {
-    let guarded = guarded(vec![refusal("authorization_pending")]).await;
+    let guarded = guarded(vec![
+        refusal("authorization_pending"),
+        refusal("authorization_pending"),
+    ])
+    .await;
     let login = begin(&guarded).await.unwrap();
     let forever = |_| std::future::pending();
     let limited = login.finish(Some(Duration::ZERO), forever).await.unwrap_err();

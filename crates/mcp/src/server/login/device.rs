@@ -98,8 +98,8 @@ impl DeviceLogin {
         let resource = resource(&discovery).await;
         let client = endpoints.client(&discovery, &registered);
         let details = codes(&discovery, &client, &outbound, &resource).await?;
-        let details = paced(&details).ok_or_else(|| discovery.failed(UNREADABLE.to_owned()))?;
-        let prompt = prompt(&details).map_err(|reason| discovery.failed(reason))?;
+        let details = paced(&details).ok_or_else(|| unusable(&discovery, UNREADABLE))?;
+        let prompt = prompt(&details).map_err(|reason| unusable(&discovery, &reason))?;
         Ok(Self {
             discovery,
             registered,
@@ -174,7 +174,7 @@ impl DeviceLogin {
     ) -> LoginError {
         let server = self.discovery.server.clone();
         let RequestTokenError::ServerResponse(answer) = &error else {
-            return self.discovery.failed(reason(&error));
+            return self.again(&reason(&error));
         };
         // An authorization server that repeats the code in its words does not get it shown.
         let words = said(answer).replace(self.details.device_code().secret(), "[secret]");
@@ -188,10 +188,15 @@ impl DeviceLogin {
                 server,
                 reason: words,
             },
-            _ => self.discovery.failed(format!(
-                "{words}; pentad connect {server} --login --device begins again"
-            )),
+            _ => self.again(&words),
         }
+    }
+
+    fn again(&self, reason: &str) -> LoginError {
+        let server = &self.discovery.server;
+        self.discovery.failed(format!(
+            "{reason}; pentad connect {server} --login --device begins again"
+        ))
     }
 
     async fn keep(self, tokens: OAuthTokenResponse) -> Result<LoginResult, LoginError> {
@@ -318,8 +323,16 @@ async fn codes(
             server: discovery.server.clone(),
             reason: said(answer),
         },
-        _ => discovery.failed(reason(&error)),
+        _ => unusable(discovery, &reason(&error)),
     })
+}
+
+/// Returns the failure of a login for which there is no code that can be used.
+fn unusable(discovery: &Discovery, reason: &str) -> LoginError {
+    let server = &discovery.server;
+    discovery.failed(format!(
+        "{reason}; pentad connect {server} --login, without --device, logs in with a browser on this machine"
+    ))
 }
 
 /// Raises the interval to the shortest one that is kept here, whatever the server says; `None` when the details cannot be

@@ -162,11 +162,17 @@ fn answer(base: &str, head: &str, body: &[u8], known: bool) -> (u16, Value) {
             200,
             json!({"issuer": base, "authorization_endpoint": format!("{base}/authorize"),
                 "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
+                "device_authorization_endpoint": format!("{base}/device"),
                 "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"]}),
         ),
         ("/register", _) => (
             201,
             json!({"client_id": "registered", "redirect_uris": asked["redirect_uris"]}),
+        ),
+        ("/device", _) => (
+            200,
+            json!({"device_code": "canary-device", "user_code": "WDJB-MJHT", "verification_uri": format!("{base}/enter"),
+                "expires_in": 600}),
         ),
         ("/token", _) => (
             200,
@@ -276,6 +282,54 @@ fn a_person_logs_in_at_a_server_and_the_tokens_are_secrets() {
         !String::from_utf8_lossy(&secrets.stdout).contains("docs"),
         "{secrets:?}"
     );
+}
+
+#[test]
+fn a_person_without_a_browser_here_logs_in_with_a_code() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || guarded(listener));
+    let place = Place::new();
+    let url = format!("{base}/mcp");
+    out(&place
+        .pentad(&["connect", "docs", "--url", &url])
+        .output()
+        .unwrap());
+    let said = out(&place
+        .pentad(&["connect", "docs", "--login", "--device", "--json"])
+        .output()
+        .unwrap());
+    let lines: Vec<Value> = said
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        lines[0],
+        json!({"status": "waiting", "server": "docs", "open": format!("{base}/enter"), "code": "WDJB-MJHT",
+            "openWithCode": null, "expiresIn": 600})
+    );
+    assert_eq!((&lines[1]["status"], lines.len()), (&json!("ok"), 2), "{said}");
+    let listed = place
+        .pentad(&["tools", "list", "--source", "docs"])
+        .output()
+        .unwrap();
+    assert!(out(&listed).contains("look"), "{listed:?}");
+
+    // Where no browser could come back to, a code is taken without being asked for.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let file = place.home().join("config.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(
+        &file,
+        format!("{config}\n[servers.docs.oauth]\nredirect_port = {port}\n"),
+    )
+    .unwrap();
+    let output = place.pentad(&["connect", "docs", "--login"]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("the login goes by a code instead"), "{told}");
+    assert!(told.contains("WDJB-MJHT"), "{told}");
 }
 
 #[test]

@@ -43,8 +43,8 @@ pub use self::guard::{DEPTH_VARIABLE, MAX_DEPTH};
 pub use self::launch::{LaunchFailure, LaunchSpec, Launched, ServerLauncher, ServerProcess};
 pub use self::log::{LogLine, Origin, ServerLog};
 pub use self::login::{
-    KeptLogin, Login, LoginError, LoginResult, LoopbackRedirect, NoTokens, RedirectError, TokenStore,
-    TokenStoreError,
+    DeviceLogin, DevicePrompt, KeptLogin, Login, LoginError, LoginResult, LoopbackRedirect, NoTokens,
+    RedirectError, TokenStore, TokenStoreError,
 };
 pub use self::offers::{Asking, FilledPrompt, Offers, PromptArgument, PromptOffer, ResourceOffer};
 pub use self::process::SpawnerLauncher;

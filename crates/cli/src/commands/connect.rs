@@ -1,3 +1,4 @@
+mod device;
 mod login;
 
 use std::process::ExitCode;
@@ -21,7 +22,8 @@ Examples:
   pentad connect browser --share thread -- npx -y @playwright/mcp
   pentad connect docs --url https://mcp.example.org/mcp
   pentad connect issues --url https://mcp.example.org/mcp --header 'X-Api-Key=${secret:issues}'
-  pentad connect docs --login";
+  pentad connect docs --login
+  pentad connect docs --login --device";
 
 /// Who shares one process of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -40,7 +42,8 @@ pub enum Sharing {
 /// payload of a client. --cwd is the server's working directory. Values that are secret belong into the secret store: --env NAME='${secret:NAME}'.
 ///
 /// A server with a url may want a person to log in: --login opens its page in a browser, waits, and keeps what comes of
-/// it among the secrets of the home. --logout forgets it.
+/// it among the secrets of the home. --device shows a page and a code instead, for machines without a browser: the person
+/// opens the page on any other device. --logout forgets the login.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["url", "command", "login", "logout"])))]
@@ -62,9 +65,12 @@ pub struct Args {
     /// Print the page to log in, and open no browser
     #[arg(long, requires = "login")]
     pub no_browser: bool,
-    /// How long to wait for the login
-    #[arg(long, value_name = "SECONDS", requires = "login", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub wait: u64,
+    /// Log in with a code that a person types on another device
+    #[arg(long, requires = "login", conflicts_with = "no_browser")]
+    pub device: bool,
+    /// How long to wait for the login [default: 300; with --device, as long as the code holds]
+    #[arg(long, value_name = "SECONDS", requires = "login", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub wait: Option<u64>,
     /// The program and its arguments, after --
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -94,8 +100,13 @@ impl Args {
             return login::log_out(&home, &name, terminal);
         }
         let wanted = self.login.then(|| login::Wanted {
-            browser: !self.no_browser,
-            wait: Duration::from_secs(self.wait),
+            way: match self.device {
+                true => login::Way::Device,
+                false => login::Way::Browser {
+                    open: !self.no_browser,
+                },
+            },
+            wait: self.wait.map(Duration::from_secs),
         });
         if let (None, Some(wanted)) = (&self.url, &wanted) {
             return login::log_in(&home, &name, wanted, terminal);
@@ -312,6 +323,8 @@ mod tests {
         assert!(server(&["--header", "a=b", "--", "x"]).is_err());
         assert!(server(&["--login", "--", "x"]).is_err());
         assert!(server(&["--login", "--logout"]).is_err());
+        assert!(server(&["--device"]).is_err());
+        assert!(server(&["--login", "--device", "--no-browser"]).is_err());
     }
 
     #[test]

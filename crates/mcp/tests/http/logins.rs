@@ -1,6 +1,6 @@
 //! Logins: a run is refused with the next step, a person logs in, tokens are renewed, and nobody sees them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ const REDIRECT: &str = "http://127.0.0.1:1/callback";
 
 /// Logins in memory, and a witness of what is kept.
 #[derive(Clone, Default)]
-struct Tokens(Arc<Mutex<HashMap<String, KeptLogin>>>);
+pub struct Tokens(Arc<Mutex<HashMap<String, KeptLogin>>>);
 
 #[async_trait]
 impl TokenStore for Tokens {
@@ -43,46 +43,62 @@ impl TokenStore for Tokens {
 }
 
 /// A site that is its own authorization server: it takes the newest token only.
-struct Guarded {
-    site: Site,
+pub struct Guarded {
+    pub site: Site,
+    rule: Arc<Rule>,
     /// How many tokens were given; the newest is `canary-access-N`.
     given: Arc<AtomicUsize>,
     /// Whether refresh tokens are taken.
     renews: Arc<Mutex<bool>>,
+    /// What the person at the other device lets the server say before it gives a token; `None` where there are no codes.
+    pub codes: Arc<Mutex<Option<VecDeque<Reply>>>>,
     /// The scope without which `act` is forbidden.
     wanted: Arc<Mutex<Option<&'static str>>>,
-    folder: TempDir,
-    tokens: Tokens,
+    pub folder: TempDir,
+    pub tokens: Tokens,
 }
 
 impl Guarded {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let site = Site::start(Kind::Sessions).await;
         let given = Arc::<AtomicUsize>::default();
         let renews = Arc::new(Mutex::new(true));
+        let codes = Arc::<Mutex<Option<VecDeque<Reply>>>>::default();
         let wanted = Arc::<Mutex<Option<&'static str>>>::default();
         let rule = Rule {
             base: format!("http://{}", site.address),
             given: Arc::clone(&given),
             renews: Arc::clone(&renews),
+            codes: Arc::clone(&codes),
             wanted: Arc::clone(&wanted),
         };
-        site.answer(move |seen| rule.answer(seen));
+        let rule = Arc::new(rule);
+        let usual = Arc::clone(&rule);
+        site.answer(move |seen| usual.answer(seen));
         Self {
+            rule,
             site,
             given,
             renews,
+            codes,
             wanted,
             folder: tempfile::tempdir().unwrap(),
             tokens: Tokens::default(),
         }
     }
 
-    fn config(&self) -> ServerConfig {
+    /// Answers by `first`, and as always where it says nothing.
+    pub fn also(&self, first: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static) {
+        let usual = Arc::clone(&self.rule);
+        self.site
+            .answer(move |seen| first(seen).or_else(|| usual.answer(seen)));
+    }
+
+    pub fn config(&self) -> ServerConfig {
         config(&self.site, &[])
     }
 
-    fn server(&self) -> ConnectedServer {
+    pub fn server(&self) -> ConnectedServer {
         self.server_of(self.config())
     }
 
@@ -115,7 +131,7 @@ impl Guarded {
     }
 
     /// Makes the newest token worthless.
-    fn revoke(&self) {
+    pub fn revoke(&self) {
         self.given.fetch_add(1, Ordering::SeqCst);
     }
 }
@@ -124,6 +140,7 @@ struct Rule {
     base: String,
     given: Arc<AtomicUsize>,
     renews: Arc<Mutex<bool>>,
+    codes: Arc<Mutex<Option<VecDeque<Reply>>>>,
     wanted: Arc<Mutex<Option<&'static str>>>,
 }
 
@@ -134,10 +151,10 @@ impl Rule {
         match path {
             "/.well-known/oauth-protected-resource/mcp" => Some(Reply::json(&json!({
                 "resource": format!("{base}/mcp"), "authorization_servers": [base], "scopes_supported": ["look"]}))),
-            "/.well-known/oauth-authorization-server" => Some(Reply::json(&json!({
-                "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
-                "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
-                "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"]}))),
+            "/.well-known/oauth-authorization-server" => Some(self.metadata()),
+            "/device" => Some(Reply::json(&json!({
+                "device_code": "canary-device", "user_code": "WDJB-MJHT", "verification_uri": format!("{base}/enter"),
+                "verification_uri_complete": format!("{base}/enter?user_code=WDJB-MJHT"), "expires_in": 900, "interval": 0}))),
             "/register" => Some(Reply::status(201, &json!({
                 "client_id": "registered", "client_secret": "canary-client", "redirect_uris": seen.body["redirect_uris"]}).to_string())),
             "/token" => Some(self.token(seen)),
@@ -146,8 +163,26 @@ impl Rule {
         }
     }
 
+    fn metadata(&self) -> Reply {
+        let base = &self.base;
+        let mut metadata = json!({
+            "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
+            "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
+            "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"]});
+        if self.codes.lock().unwrap().is_some() {
+            metadata["device_authorization_endpoint"] = json!(format!("{base}/device"));
+        }
+        Reply::json(&metadata)
+    }
+
     fn token(&self, seen: &Seen) -> Reply {
         let form = seen.body.as_str().unwrap_or_default();
+        if form.contains("device_code") {
+            let said = self.codes.lock().unwrap().as_mut().and_then(VecDeque::pop_front);
+            if let Some(said) = said {
+                return said;
+            }
+        }
         let renewal = form.contains("grant_type=refresh_token");
         if renewal && !*self.renews.lock().unwrap() {
             return Reply::status(400, r#"{"error": "invalid_grant"}"#);

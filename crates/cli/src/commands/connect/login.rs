@@ -6,21 +6,36 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use pentad_keeper::{Config, Home, Lookup, SecretName, SecretValue, Secrets};
-use pentad_mcp::{Login, LoginResult, LoopbackRedirect, Reach, ServerConfig, TokenStore as _};
+use pentad_mcp::{Login, LoginError, LoginResult, LoopbackRedirect, Reach, ServerConfig, TokenStore as _};
 use serde_json::json;
 
+use super::device;
 use crate::failure::usage;
 use crate::invoke::block_on;
 use crate::render::Rendered;
 use crate::terminal::Terminal;
 use crate::wire::{HomeTokens, default_limits, home_key, server_config};
 
+/// How long a browser is waited for.
+const BROWSER_WAIT: Duration = Duration::from_secs(300);
+
 /// How a person wants to log in.
 pub struct Wanted {
-    /// Whether to open the page.
-    pub browser: bool,
-    /// How long to wait.
-    pub wait: Duration,
+    /// The way.
+    pub way: Way,
+    /// How long to wait, if not for the usual time of the way.
+    pub wait: Option<Duration>,
+}
+
+/// The ways to log in.
+pub enum Way {
+    /// With a browser on this machine.
+    Browser {
+        /// Whether to open the page.
+        open: bool,
+    },
+    /// With a code that is typed on another device.
+    Device,
 }
 
 /// Logs in at a configured server.
@@ -91,12 +106,41 @@ async fn go(
         Reach::Url(endpoint) => endpoint.login.redirect_port,
         Reach::Command(_) => None,
     };
-    let redirect = LoopbackRedirect::bind(port).await?;
+    let Way::Browser { open } = wanted.way else {
+        let login = device::begin(home, server).await??;
+        return device::finish(login, server, wanted.wait, terminal).await;
+    };
+    let no_redirect = match LoopbackRedirect::bind(port).await {
+        Ok(redirect) => {
+            let wait = wanted.wait.unwrap_or(BROWSER_WAIT);
+            return in_browser(home, server, redirect, open, wait, terminal).await;
+        }
+        Err(error) => error,
+    };
+    // No browser could find its way back; a code needs none.
+    let login = match device::begin(home, server).await? {
+        Ok(login) => login,
+        Err(LoginError::NoDevice(_) | LoginError::NoDeviceGrant { .. }) => return Err(no_redirect.into()),
+        Err(error) => return Err(error.into()),
+    };
+    let notice = format!("warning: {no_redirect}; the login goes by a code instead\n");
+    let _ = terminal.emit(&Rendered::notice(notice, 0));
+    device::finish(login, server, wanted.wait, terminal).await
+}
+
+async fn in_browser(
+    home: &Home,
+    server: &ServerConfig,
+    redirect: LoopbackRedirect,
+    may_open: bool,
+    wait: Duration,
+    terminal: &Terminal,
+) -> anyhow::Result<LoginResult> {
     let key = home_key(home).context("read the key of this home")?;
     let tokens = Arc::new(HomeTokens::of(home));
     let login = Login::begin(server, &key, &home.cache(), tokens, &redirect.uri()).await?;
     let page = login.authorization_url();
-    let opened = wanted.browser && terminal.err_is_terminal && open(page);
+    let opened = may_open && terminal.err_is_terminal && open(page);
     let told = match (terminal.json, opened) {
         (true, _) => Rendered::data(
             format!(
@@ -114,7 +158,7 @@ async fn go(
     // The exit code is that of the end, not of this.
     let _ = terminal.emit(&told);
     let callback = tokio::select! {
-        callback = redirect.wait(wanted.wait) => callback.with_context(|| {
+        callback = redirect.wait(wait) => callback.with_context(|| {
             format!("nothing was changed; pentad connect {} --login begins again", server.name)
         })?,
         _ = tokio::signal::ctrl_c() => anyhow::bail!("the login was interrupted; nothing was changed"),

@@ -5,13 +5,20 @@
 //! and renews them.
 
 mod authorizer;
+mod device;
+mod discovery;
 mod flow;
 mod kept;
 mod listener;
 mod need;
+mod outbound;
+mod outcome;
+mod registration;
 
 pub use self::authorizer::Authorizer;
-pub use self::flow::{Login, LoginError, LoginResult};
+pub use self::device::{DeviceLogin, DevicePrompt};
+pub use self::flow::Login;
 pub use self::kept::{KeptLogin, NoTokens, TokenStore, TokenStoreError};
 pub use self::listener::{LoopbackRedirect, RedirectError};
 pub use self::need::{LoginBoard, LoginNeed};
+pub use self::outcome::{LoginError, LoginResult};

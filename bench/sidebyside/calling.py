@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .client import HttpClient, StdioClient, WireError
+from .client import StdioClient, WireError
+from .exchange import Connection, closing_all
 from .launch import fsync_ms, percentile, run_once
+from .pentad_http import PentadUp, quick_call
 from .report import Measured, Row
-from .subjects import Echo, Peers, PentadHome, ProxyInFront
+from .serving import gateways
+from .subjects import Echo, Peers, PentadHome
 
 BLOCK = 50
 WARM_UP = 100
@@ -32,6 +35,7 @@ def interleaved(callers: dict[str, Callable[[], None]], calls: int) -> dict[str,
     for _ in range(max(1, calls // BLOCK)):
         for name, call in callers.items():
             samples = taken[name]
+            call()  # not counted: a server may have closed a connection that was idle during the others' turns
             for _ in range(BLOCK):
                 start = time.perf_counter()
                 call()
@@ -60,80 +64,122 @@ def added_text(numbers: dict[str, float]) -> str:
     return f"{numbers['added_p50_ms']:+.2f} ms p50, {numbers['added_p99_ms']:+.2f} p99"
 
 
-def tool_call(
-    client: StdioClient | HttpClient, name: str, arguments: dict[str, Any], expected: str
-) -> Callable[[], None]:
+def tool_call(client: StdioClient, name: str, arguments: dict[str, Any], expected: str) -> Callable[[], None]:
     params = {"name": name, "arguments": arguments}
     client.request("tools/call", params)  # the first call may show the contract only
     checked(client.request("tools/call", params), f"{name} {arguments}", expected)
     return lambda: client.request_raw("tools/call", params) and None
 
 
+def asking(connection: Connection) -> Callable[[], None]:
+    return lambda: connection.ask() and None
+
+
+class Latency:
+    """Everyone who makes the same call in one run, and the rows that come of it."""
+
+    def __init__(self, echo: Echo) -> None:
+        self.echo = echo
+        self.quick = Row(
+            "call-read-only",
+            f"`call` of a trusted read-only tool of a warm stdio server, added over direct ({echo.label}); face and keeper",
+            "≤ 0.3 ms p50, ≤ 1.5 ms p99",
+        )
+        self.alone = Row("call-in-process", "the same with `--in-process`", "≤ 0.3 ms p50, ≤ 1.5 ms p99")
+        self.durable = Row(
+            "call-durable", "the same for a tool that nobody vouched for: intent on disk first (face and keeper)",
+            "as above plus one fsync",
+        )  # fmt: skip
+        self.http = Row("call-http", "the trusted read-only call over HTTP, added over the direct stdio client", "–")
+        self.callers: dict[str, Callable[[], None]] = {}
+        self.open_things: list[Any] = []
+
+    def rows(self) -> list[Row]:
+        return [self.quick, self.alone, self.durable, self.http]
+
+    def owned(self, thing: Any) -> Any:
+        self.open_things.append(thing)
+        return thing
+
+    def direct(self) -> None:
+        client = self.owned(StdioClient(self.echo.command))
+        client.open()
+        self.callers["direct"] = tool_call(client, self.echo.tool, self.echo.arguments, self.echo.expected)
+
+    def home(self, pentad: str) -> PentadHome:
+        home = self.owned(PentadHome(pentad))
+        home.configure({"quick": self.echo.command, "durable": self.echo.command}, {"quick": [self.echo.tool]})
+        home.allow(f"call:quick/{self.echo.tool}", f"call:durable/{self.echo.tool}")
+        return home
+
+    def face(self, home: PentadHome, *options: str) -> StdioClient:
+        face = self.owned(StdioClient(home.mcp(*options), home.env))
+        face.open()
+        return face
+
+    def through(self, face: StdioClient, source: str) -> Callable[[], None]:
+        arguments = {"tool": f"{source}/{self.echo.tool}", "input": self.echo.arguments}
+        return tool_call(face, "call", arguments, self.echo.expected)
+
+    def pentad(self, pentad: str) -> PentadHome:
+        """A home for each way to work, since a home has one keeper; returns the one that a client gets by default."""
+        kept = self.home(pentad)
+        face = self.face(kept)
+        self.callers["quick"] = self.through(face, "quick")
+        self.callers["durable"] = self.through(face, "durable")
+        self.callers["alone"] = self.through(self.face(self.home(pentad), "--in-process"), "quick")
+        up = self.owned(PentadUp(self.home(pentad)))
+        call, expected = quick_call(self.echo), self.echo.expected
+        self.callers["session"] = asking(self.owned(up.in_session("call", call, expected)))
+        self.callers["stateless"] = asking(self.owned(up.stateless("call", call, expected)))
+        return kept
+
+    def peers(self, peers: Peers) -> None:
+        for name, start in gateways(peers, self.echo).items():
+            try:
+                gateway = self.owned(start())
+                self.callers[name] = asking(self.owned(gateway.connect()))
+            except (OSError, RuntimeError) as error:
+                self.http.failed.append(f"{name}: {error}")
+
+    def report_pentad(self, home: PentadHome, taken: dict[str, list[float]]) -> None:
+        direct = taken["direct"]
+        for row, name in ((self.quick, "quick"), (self.alone, "alone")):
+            numbers = added(taken[name], direct)
+            meets = numbers["added_p50_ms"] <= 0.3 and numbers["added_p99_ms"] <= 1.5
+            row.cells.append(Measured("pentad", added_text(numbers), numbers, meets))
+        disk = fsync_ms(Path(home.home))
+        disk_p50, disk_p99 = percentile(disk, 0.5), percentile(disk, 0.99)
+        numbers = added(taken["durable"], direct) | {"fsync_p50_ms": disk_p50, "fsync_p99_ms": disk_p99}
+        meets = numbers["added_p50_ms"] <= 0.3 + disk_p50 and numbers["added_p99_ms"] <= 1.5 + disk_p99
+        text = f"{added_text(numbers)} (one fsync here: {disk_p50:.2f} p50, {disk_p99:.2f} p99)"
+        self.durable.cells.append(Measured("pentad", text, numbers, meets))
+        for name, label in (("session", "sessions (2025-11-25)"), ("stateless", "stateless (2026-07-28)")):
+            numbers = added(taken[name], direct)
+            self.http.cells.append(Measured("pentad", f"{label}: {added_text(numbers)}", numbers | {"what": label}))
+
+    def report_peers(self, taken: dict[str, list[float]]) -> None:
+        base = spread(taken["direct"])
+        self.quick.cells.append(Measured("direct client", f"{base['p50_ms']:.2f} ms p50, {base['p99_ms']:.2f} p99", base))
+        ours = ("direct", "quick", "durable", "alone", "session", "stateless")
+        for name in (name for name in taken if name not in ours):
+            numbers = added(taken[name], taken["direct"])
+            self.http.cells.append(Measured(name, added_text(numbers), numbers))
+
+
 def call_latency(pentad: str | None, peers: Peers, echo: Echo, calls: int) -> list[Row]:
-    quick = Row(
-        "call-read-only", f"`call` of a trusted read-only tool of a warm stdio server, added over direct ({echo.label})",
-        "≤ 0.3 ms p50, ≤ 1.5 ms p99",
-    )  # fmt: skip
-    durable = Row("call-durable", "the same for a tool that nobody vouched for: intent on disk first", "as above plus one fsync")
-    open_things: list[Any] = []
-    callers: dict[str, Callable[[], None]] = {}
+    run = Latency(echo)
     try:
-        direct = StdioClient(echo.command)
-        open_things.append(direct)
-        direct.open()
-        callers["direct"] = tool_call(direct, echo.tool, echo.arguments, echo.expected)
-        home = None
-        if pentad:
-            home = PentadHome(pentad)
-            open_things.append(_Closing(home))
-            home.configure({"quick": echo.command, "durable": echo.command}, {"quick": [echo.tool]})
-            home.allow(f"call:quick/{echo.tool}", f"call:durable/{echo.tool}")
-            face = StdioClient(home.mcp(), home.env)
-            open_things.append(face)
-            face.open()
-            for source in ("quick", "durable"):
-                arguments = {"tool": f"{source}/{echo.tool}", "input": echo.arguments}
-                callers[source] = tool_call(face, "call", arguments, echo.expected)
-        if peers.mcp_proxy:
-            proxy = ProxyInFront(peers.mcp_proxy, echo.command)
-            open_things.append(proxy)
-            client = proxy.connect()
-            open_things.append(client)
-            callers["proxy"] = tool_call(client, echo.tool, echo.arguments, echo.expected)
-        taken = interleaved(callers, calls)
+        run.direct()
+        home = run.pentad(pentad) if pentad else None
+        run.peers(peers)
+        taken = interleaved(run.callers, calls)
         if home:
-            report_ours(home, taken, quick, durable)
+            run.report_pentad(home, taken)
     finally:
-        for thing in reversed(open_things):
-            thing.close()
-    base = spread(taken["direct"])
-    quick.cells.append(Measured("direct client", f"{base['p50_ms']:.2f} ms p50, {base['p99_ms']:.2f} p99", base))
-    if "proxy" in taken:
-        numbers = added(taken["proxy"], taken["direct"])
-        quick.cells.append(Measured("mcp-proxy 0.13.0 (HTTP in front)", added_text(numbers), numbers))
-    return [quick, durable]
-
-
-class _Closing:
-    """Lets a home stand in a list of things to close."""
-
-    def __init__(self, home: PentadHome) -> None:
-        self.home = home
-
-    def close(self) -> None:
-        self.home.__exit__()
-
-
-def report_ours(home: PentadHome, taken: dict[str, list[float]], quick: Row, durable: Row) -> None:
-    numbers = added(taken["quick"], taken["direct"])
-    meets = numbers["added_p50_ms"] <= 0.3 and numbers["added_p99_ms"] <= 1.5
-    quick.cells.append(Measured("pentad", added_text(numbers), numbers, meets))
-    disk = fsync_ms(Path(home.home))
-    disk_p50, disk_p99 = percentile(disk, 0.5), percentile(disk, 0.99)
-    numbers = added(taken["durable"], taken["direct"]) | {"fsync_p50_ms": disk_p50, "fsync_p99_ms": disk_p99}
-    meets = numbers["added_p50_ms"] <= 0.3 + disk_p50 and numbers["added_p99_ms"] <= 1.5 + disk_p99
-    text = f"{added_text(numbers)} (one fsync here: {disk_p50:.2f} p50, {disk_p99:.2f} p99)"
-    durable.cells.append(Measured("pentad", text, numbers, meets))
+        closing_all(run.open_things)
+    run.report_peers(taken)
+    return run.rows()
 
 
 def launch(pentad: str | None, calls: int) -> Row:
@@ -156,7 +202,7 @@ def launch(pentad: str | None, calls: int) -> Row:
         if face:
             face.close()
         if home:
-            home.__exit__()
+            home.close()
     plain = spread(taken["plain"])
     if "recipe" in taken:
         numbers = added(taken["recipe"], taken["plain"])

@@ -1,8 +1,7 @@
-"""MCP clients that are nothing but lines and bytes, so that the driver does not weigh in the result."""
+"""An MCP client that is nothing but lines over pipes, so that the driver does not weigh in the result."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import select
@@ -95,50 +94,3 @@ class StdioClient:
             self.process.kill()
             self.process.wait()
         self.process.stdout.close()
-
-
-class HttpClient:
-    """A streamable HTTP client on one kept-alive connection."""
-
-    def __init__(self, port: int, path: str = "/mcp") -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        self.path = path
-        self.headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-        }
-        self._next_id = 0
-
-    def _post(self, message: dict[str, Any]) -> bytes:
-        self.connection.request("POST", self.path, encode(message), self.headers)
-        response = self.connection.getresponse()
-        body = response.read()
-        if response.status >= 400:
-            raise WireError(f"HTTP {response.status}: {body[:300]!r}")
-        session = response.getheader("Mcp-Session-Id")
-        if session:
-            self.headers["Mcp-Session-Id"] = session
-        return body
-
-    def request_raw(self, method: str, params: dict[str, Any]) -> bytes:
-        self._next_id += 1
-        body = self._post({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params})
-        for line in body.splitlines():
-            text = line.removeprefix(b"data:").strip()
-            if text.startswith(b"{") and b'"id"' in text:
-                return text
-        raise WireError(f"{method}: no answer in {body[:300]!r}")
-
-    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        answer = json.loads(self.request_raw(method, params))
-        if "result" not in answer:
-            raise WireError(f"{method}: {answer.get('error')}")
-        return answer["result"]
-
-    def open(self) -> None:
-        self.request("initialize", INITIALIZE)
-        self.headers["MCP-Protocol-Version"] = PROTOCOL
-        self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def close(self) -> None:
-        self.connection.close()

@@ -6,15 +6,12 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from .client import HttpClient
-from .launch import processes_with
+from .launch import command_line, descendants, processes_with
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / ".tools"
@@ -28,6 +25,7 @@ class Peers:
     everything: list[str] | None
     mcp_proxy: str | None
     mcp_hub: list[str] | None
+    contextforge: Path | None  # the interpreter that has it
     tokenizer: Path | None  # the folder that node finds gpt-tokenizer from
 
 
@@ -36,6 +34,7 @@ def find_peers() -> Peers:
     modules = TOOLS / "npm/node_modules"
     everything = modules / "@modelcontextprotocol/server-everything/dist/index.js"
     proxy = TOOLS / "peers/python/bin/mcp-proxy"
+    forge = TOOLS / "peers/contextforge/bin/python"
     peer_modules = TOOLS / "peers/npm/node_modules"
     hub, tokenizer = peer_modules / ".bin/mcp-hub", peer_modules / "gpt-tokenizer"
     return Peers(
@@ -43,6 +42,7 @@ def find_peers() -> Peers:
         everything=[node, str(everything), "stdio"] if node and everything.exists() else None,
         mcp_proxy=str(proxy) if proxy.exists() else None,
         mcp_hub=[node, str(hub)] if node and hub.exists() else None,
+        contextforge=forge if forge.exists() else None,
         tokenizer=TOOLS / "peers/npm" if node and tokenizer.exists() else None,
     )
 
@@ -80,13 +80,39 @@ class PentadHome:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        tree = self.processes()
+        self.stop()
+        for pid in tree | self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def stop(self) -> None:
+        """Ends the keeper, if there is one, and with it everything that it started."""
         subprocess.run(
             [self.binary, "stop"], env=self.env, cwd=self.workspace, check=False, timeout=30,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        for pid in processes_with("PENTAD_HOME", str(self.home)):
-            os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def keeper(self) -> int | None:
+        """Returns the process that holds this home."""
+        try:
+            pid = int((self.home / "state/keeper.lock").read_text())
+        except (OSError, ValueError):
+            return None
+        # The number stays in the file when its process has gone, and may be another's by now.
+        ours = pid in processes_with("PENTAD_HOME", str(self.home)) or str(self.home) in command_line(pid)
+        return pid if ours else None
+
+    def processes(self) -> set[int]:
+        """Returns what works in this home: what has it in its environment, its keeper, and everything below these."""
+        roots = {*processes_with("PENTAD_HOME", str(self.home)), self.keeper() or 0} - {0}
+        return {pid for root in roots for pid in descendants(root)} - {os.getpid()}
 
     def configure(self, servers: dict[str, list[str]], read_only: dict[str, list[str]] | None = None) -> None:
         """Writes config.toml with these servers; `read_only` names the tools that a person vouches for."""
@@ -106,41 +132,5 @@ class PentadHome:
         folder.mkdir(exist_ok=True)
         (folder / f"{name}.json").write_text(json.dumps(document))
 
-    def mcp(self) -> list[str]:
-        return [self.binary, "mcp"]
-
-
-class ProxyInFront:
-    """mcp-proxy serving a stdio server over streamable HTTP on a loopback port."""
-
-    def __init__(self, program: str, server: list[str]) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.process = subprocess.Popen(
-            [program, "--port", str(self.port), "--pass-environment", "--", *server],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    self.close()
-                    raise RuntimeError("mcp-proxy did not start") from None
-                time.sleep(0.05)
-
-    def connect(self) -> HttpClient:
-        client = HttpClient(self.port)
-        client.open()
-        return client
-
-    def close(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+    def mcp(self, *options: str) -> list[str]:
+        return [self.binary, *options, "mcp"]

@@ -314,6 +314,7 @@ fn kill_an_import_at_any_point_and_no_server_is_lost() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        // The kill is to come at no particular point: each round waits a little longer than the one before.
         std::thread::sleep(std::time::Duration::from_millis(round * 3));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -59,6 +59,7 @@ fn a_real_server_over_http_is_searched_and_called() {
     let start = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(start.elapsed() < PATIENCE, "the server does not listen");
+        // The server says on no stream that we read when it listens.
         std::thread::sleep(Duration::from_millis(20));
     }
     let place = Place::new();
@@ -105,7 +106,7 @@ fn a_real_server_over_http_is_searched_and_called() {
 }
 
 /// Answers as an authorization server and a guarded server do, for as many requests as come.
-fn guarded(listener: TcpListener) {
+fn guarded(listener: &TcpListener) {
     let base = format!("http://{}", listener.local_addr().unwrap());
     for stream in listener.incoming() {
         let mut reader = BufReader::new(stream.unwrap());
@@ -212,7 +213,7 @@ fn come_back(page: &str) {
 fn a_person_logs_in_at_a_server_and_the_tokens_are_secrets() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    std::thread::spawn(move || guarded(listener));
+    std::thread::spawn(move || guarded(&listener));
     let place = Place::new();
     out(&place
         .pentad(&["connect", "docs", "--url", &url])

@@ -86,14 +86,18 @@ impl Engine {
                 Finding::Permitted(_) => return Ok(()),
                 Finding::Open(next) => next,
             };
-            if next.approval.id == question.approval.id {
-                return if *silent && asker.reaches_a_person() {
-                    Err(next.refusal)
-                } else {
-                    self.ask(context, act, asker, *next, &mut silent).await
-                };
+            if next.approval.id != question.approval.id {
+                question = next;
+                continue;
             }
-            question = next;
+            if *silent && asker.reaches_a_person() {
+                return Err(next.refusal);
+            }
+            match self.ask(context, act, asker, *next, &mut silent).await? {
+                Finding::Permitted(_) => return Ok(()),
+                // A call that came meanwhile has used the answer up: this one asks for itself.
+                Finding::Open(next) => question = next,
+            }
         }
     }
 
@@ -105,12 +109,12 @@ impl Engine {
         asker: &Arc<dyn Asker>,
         question: Question,
         silent: &mut bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Finding, Refusal> {
         let asked = tokio::select! {
             biased;
             answer = bounded(context, asker.ask(&question.approval)) => answer,
             () = self.answered_elsewhere(question.approval.id) => {
-                return self.parts.gate.judge(act, &context.authority).await.map(drop);
+                return self.parts.gate.consider(act, &context.authority).await;
             }
         };
         let decision = match asked {
@@ -124,7 +128,7 @@ impl Engine {
             Err(Cut::Late) => return Err(question.refusal),
         };
         self.record_answer(context, &question.approval, decision).await?;
-        self.parts.gate.judge(act, &context.authority).await.map(drop)
+        self.parts.gate.consider(act, &context.authority).await
     }
 
     /// Returns when an approval is not open any more: a person may answer it in a shell while the client still shows it.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::serve::ListenerExt as _;
 use pentad_mcp::{FaceEnd, HttpFace, HttpLimits, LazyVerbs};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -94,6 +95,12 @@ pub async fn serve(listener: TcpListener, face: Face, shutdown: CancellationToke
         closing: shutdown.clone(),
         hard_end: hard_end.clone(),
         streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+    });
+    // An answer of several writes must not wait for the client's acknowledgement of the first.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection keeps its small writes back");
+        }
     });
     let server = axum::serve(listener, router(shared))
         .with_graceful_shutdown(shutdown.clone().cancelled_owned())

@@ -86,6 +86,7 @@ impl Bench {
 pub async fn until(condition: impl Fn() -> bool, what: &str) {
     let waiting = async {
         while !condition() {
+            // Such a state is announced by nothing; a test that needs it looks again.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

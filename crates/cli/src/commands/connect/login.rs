@@ -187,9 +187,8 @@ fn described(result: &LoginResult) -> String {
     if !result.scopes.is_empty() {
         words.push_str(&format!(" for {}", result.scopes.join(" ")));
     }
-    match (result.renewable, result.expires_in) {
-        (false, Some(seconds)) => words.push_str(&format!("; it ends in {} min", seconds / 60)),
-        (true, _) | (false, None) => {}
+    if let (false, Some(seconds)) = (result.renewable, result.expires_in) {
+        words.push_str(&format!("; it ends in {} min", seconds / 60));
     }
     words
 }

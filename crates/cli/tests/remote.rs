@@ -288,7 +288,7 @@ fn a_person_logs_in_at_a_server_and_the_tokens_are_secrets() {
 fn a_person_without_a_browser_here_logs_in_with_a_code() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || guarded(listener));
+    std::thread::spawn(move || guarded(&listener));
     let place = Place::new();
     let url = format!("{base}/mcp");
     out(&place

@@ -64,7 +64,9 @@ pub struct DevicePrompt {
 }
 
 /// A login that waits for a person at another device.
-pub struct DeviceLogin {
+pub struct DeviceLogin(Box<Pending>);
+
+struct Pending {
     discovery: Discovery,
     registered: OAuthClientConfig,
     client: Client,
@@ -100,7 +102,7 @@ impl DeviceLogin {
         let details = codes(&discovery, &client, &outbound, &resource).await?;
         let details = paced(&details).ok_or_else(|| unusable(&discovery, UNREADABLE))?;
         let prompt = prompt(&details).map_err(|reason| unusable(&discovery, &reason))?;
-        Ok(Self {
+        Ok(Self(Box::new(Pending {
             discovery,
             registered,
             client,
@@ -108,13 +110,13 @@ impl DeviceLogin {
             resource,
             details,
             prompt,
-        })
+        })))
     }
 
     /// Returns what the person is told.
     #[must_use]
-    pub const fn prompt(&self) -> &DevicePrompt {
-        &self.prompt
+    pub fn prompt(&self) -> &DevicePrompt {
+        &self.0.prompt
     }
 
     /// Asks the authorization server at its pace until the person has decided, and keeps the tokens. Between two questions
@@ -123,6 +125,17 @@ impl DeviceLogin {
     /// # Errors
     /// [`LoginError`]; nothing is kept then. Without a `limit` it ends when the code does.
     pub async fn finish<P, F>(self, limit: Option<Duration>, pause: P) -> Result<LoginResult, LoginError>
+    where
+        P: Fn(Duration) -> F,
+        F: Future<Output = ()>,
+    {
+        // Boxed: callers wait for much else at once.
+        Box::pin(self.0.finish(limit, pause)).await
+    }
+}
+
+impl Pending {
+    async fn finish<P, F>(&self, limit: Option<Duration>, pause: P) -> Result<LoginResult, LoginError>
     where
         P: Fn(Duration) -> F,
         F: Future<Output = ()>,
@@ -165,16 +178,16 @@ impl DeviceLogin {
             // The whole wait has its limit outside, which a silent server does not outlast.
             .request_async(&ask, pause, Some(LONGEST_WAIT))
             .await
-            .map_err(|error| self.refused(error))
+            .map_err(|error| self.refused(&error))
     }
 
     fn refused(
         &self,
-        error: RequestTokenError<OutboundError, StandardErrorResponse<DeviceCodeErrorResponseType>>,
+        error: &RequestTokenError<OutboundError, StandardErrorResponse<DeviceCodeErrorResponseType>>,
     ) -> LoginError {
         let server = self.discovery.server.clone();
-        let RequestTokenError::ServerResponse(answer) = &error else {
-            return self.again(&reason(&error));
+        let RequestTokenError::ServerResponse(answer) = error else {
+            return self.again(&reason(error));
         };
         // An authorization server that repeats the code in its words does not get it shown.
         let words = said(answer).replace(self.details.device_code().secret(), "[secret]");
@@ -199,7 +212,7 @@ impl DeviceLogin {
         ))
     }
 
-    async fn keep(self, tokens: OAuthTokenResponse) -> Result<LoginResult, LoginError> {
+    async fn keep(&self, tokens: OAuthTokenResponse) -> Result<LoginResult, LoginError> {
         let Self {
             discovery,
             registered,
@@ -218,7 +231,7 @@ impl DeviceLogin {
             Some(now.as_secs()),
         )
         .with_issuer(discovery.metadata.issuer.clone());
-        let saved = discovery.keeping(&registered).save(credentials).await;
+        let saved = discovery.keeping(registered).save(credentials).await;
         saved.map_err(|error| discovery.failed(shown(&error)))?;
         let result = read_back(&discovery.tokens, &discovery.server, &discovery.url).await?;
         discovery.board.note(None);

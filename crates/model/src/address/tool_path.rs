@@ -1,11 +1,12 @@
-//! Tool names in addresses: bytes as they are, with %-encoding for controls, space, `%`, `?` and `#`.
+//! Tool names in addresses: bytes as they are, with %-encoding for controls, white space of any
+//! script, `%`, `?` and `#`. An address is trimmed when it is read, so no space may stand at its end as it is.
 
 /// Encodes a tool name for `~/tools/…`.
 #[must_use]
 pub fn encode_tool_name(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
-        if c.is_control() || matches!(c, ' ' | '%' | '?' | '#') {
+        if c.is_control() || c.is_whitespace() || matches!(c, '%' | '?' | '#') {
             let mut buffer = [0_u8; 4];
             for byte in c.encode_utf8(&mut buffer).bytes() {
                 out.push_str(&format!("%{byte:02X}"));

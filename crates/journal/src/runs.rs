@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pentad_model::canonical::{from_dag_cbor, to_dag_cbor};
 use pentad_model::id::MIN_ENDING;
-use pentad_model::run::{Run, RunError, RunStatus, Stored};
+use pentad_model::run::{Run, RunError, RunStatus, Stored, Terms, Usage};
 use pentad_model::{Caller, GrantSet, IdEnding, Name, RunId, ThreadId, Timestamp};
 use pentad_program::{NewRun, RunChange, RunFilter, StoreError};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, ToSql, params};
@@ -29,6 +29,8 @@ struct Start {
     caller: Caller,
     grants: GrantSet,
     input: Value,
+    #[serde(default)]
+    terms: Terms,
     created_at: Timestamp,
 }
 
@@ -39,6 +41,8 @@ struct State {
     output: Option<Value>,
     error: Option<RunError>,
     stored: BTreeMap<String, Stored>,
+    #[serde(default)]
+    usage: Usage,
 }
 
 /// The condition of one run; its index begins with the ending, by which people name runs.
@@ -62,6 +66,9 @@ fn from_row(row: &Row<'_>) -> Result<Run, Fault> {
         status: state.status,
         grants: start.grants,
         input: start.input,
+        terms: start.terms,
+        usage: state.usage,
+        canceling: false,
         output: state.output,
         error: state.error,
         stored: state.stored,
@@ -94,13 +101,15 @@ pub(crate) fn start(scope: &mut Scope<'_>, new: &NewRun) -> Result<(), Fault> {
         caller: new.caller.clone(),
         grants: new.grants.clone(),
         input: new.input.clone(),
+        terms: new.terms.clone(),
         created_at: new.at,
     };
     let state = State {
-        status: RunStatus::Running,
+        status: new.status,
         output: None,
         error: None,
         stored: BTreeMap::new(),
+        usage: Usage::default(),
     };
     let written = scope
         .connection

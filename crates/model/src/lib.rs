@@ -17,6 +17,7 @@ pub mod plan;
 pub mod refusal;
 pub mod run;
 pub mod select;
+pub mod step;
 pub mod text;
 pub mod thread;
 pub mod time;

@@ -8,7 +8,9 @@ use serde_json::Value;
 use crate::actor::{Caller, Name};
 use crate::grant::GrantSet;
 use crate::id::{RunId, ThreadId};
+use crate::invocation::Workspace;
 use crate::time::Timestamp;
+use crate::verb::Budget;
 
 /// What a run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -46,6 +48,21 @@ pub enum RunStatus {
     Canceled,
     /// Its process vanished and nobody knows how far it came.
     Lost,
+}
+
+impl WaitReason {
+    /// Returns the word of this reason.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Children => "children",
+            Self::Timer => "timer",
+            Self::Event => "event",
+            Self::Approval => "approval",
+            Self::Budget => "budget",
+            Self::Env => "env",
+        }
+    }
 }
 
 impl RunStatus {
@@ -107,6 +124,66 @@ pub struct RunError {
     pub message: String,
 }
 
+/// What becomes of a run whose executor is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLoss {
+    /// It is `lost`: whoever asked for it is gone with its answer, and nobody knows how far it came.
+    #[default]
+    Lose,
+    /// Another executor goes on where its journal ends.
+    Resume,
+}
+
+/// The conditions under which a run was started; they never change.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Terms {
+    /// The kind of the program that executes it; empty for a verb that somebody invoked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub program: String,
+    /// The first run of its tree, when that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RunId>,
+    /// Generations above it.
+    #[serde(default)]
+    pub depth: u16,
+    /// Whether its parent waits for it: then it ends with its parent.
+    #[serde(default)]
+    pub awaited: bool,
+    /// The schema of the result that it owes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// Its limits.
+    #[serde(default)]
+    pub budget: Budget,
+    /// What becomes of it when its executor is gone.
+    #[serde(default)]
+    pub on_loss: OnLoss,
+    /// The step of its thread's plan that it works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_step: Option<String>,
+    /// The run that it continues under the same name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<RunId>,
+    /// Where its paths and commands are resolved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Workspace>,
+}
+
+/// What a run has used up of its budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Model tokens.
+    #[serde(default)]
+    pub tokens: u64,
+    /// Cost in millionths of a US dollar.
+    #[serde(default)]
+    pub cost_micros: u64,
+    /// Child runs.
+    #[serde(default)]
+    pub children: u64,
+}
+
 /// A run's record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -136,6 +213,15 @@ pub struct Run {
     pub grants: GrantSet,
     /// Its input.
     pub input: Value,
+    /// The conditions under which it was started.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub terms: Terms,
+    /// What it has used up.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub usage: Usage,
+    /// Whether somebody has asked that it end.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub canceling: bool,
     /// Its structured result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
@@ -149,4 +235,8 @@ pub struct Run {
     pub created_at: Timestamp,
     /// When its status last changed.
     pub updated_at: Timestamp,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

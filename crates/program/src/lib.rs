@@ -5,12 +5,22 @@
 
 pub mod attend;
 pub mod author;
+pub mod program;
+pub mod run_store;
 pub mod source;
 pub mod store;
 pub mod verbs;
 
 pub use attend::{Answer, Asker, Attendance, Environment, Progress, ProgressSink};
 pub use author::{Authored, ToolAuthor};
+pub use program::{
+    Act, ActFailure, ActFuture, Attempt, Child, ChildEnd, Context, Ending, Failure, Invoke, Pending, Program,
+    StepSpec,
+};
+pub use run_store::{
+    Advance, Advanced, Canceling, Delivery, Executor, Retired, RunCounts, RunStore, Settled, Settlement,
+    StepPage, Wait, WaitFor,
+};
 pub use source::{
     Content, Diagnostic, Readiness, Severity, SourceStatus, StreamCapture, ToolCall, ToolFailure, ToolOutput,
     ToolSource,

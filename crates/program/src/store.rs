@@ -6,7 +6,7 @@ use pentad_model::approval::{Approval, ApprovalState, Subject};
 use pentad_model::event::{Event, NewEvent};
 use pentad_model::grant::GrantSet;
 use pentad_model::plan::Plan;
-use pentad_model::run::{Run, RunError, RunStatus, Stored};
+use pentad_model::run::{Run, RunError, RunStatus, Stored, Terms};
 use pentad_model::thread::Thread;
 use pentad_model::{Actor, ApprovalId, Caller, IdEnding, Name, RunId, ThreadId, Timestamp, Verb};
 use serde::{Deserialize, Serialize};
@@ -161,6 +161,10 @@ pub struct NewRun {
     pub grants: GrantSet,
     /// Its input.
     pub input: Value,
+    /// The conditions under which it is started.
+    pub terms: Terms,
+    /// `Queued` for whoever claims it, `Running` for this process.
+    pub status: RunStatus,
     /// When.
     pub at: Timestamp,
 }
@@ -266,7 +270,7 @@ pub trait Store: Send + Sync {
     /// Checks a thread's hash chain; returns the number of the first event that does not fit.
     async fn verify(&self, thread: ThreadId) -> Result<Option<u64>, StoreError>;
 
-    /// Records a run as running, with its events.
+    /// Records a run, with its events.
     async fn start_run(
         &self,
         run: NewRun,

@@ -7,7 +7,7 @@ use pentad_catalog::gate::{Act, Reach, Verdict};
 use pentad_model::event::{EventBody, NewEvent};
 use pentad_model::grant::GrantVerb;
 use pentad_model::outcome::Product;
-use pentad_model::run::RunStatus;
+use pentad_model::run::{RunStatus, Terms};
 use pentad_model::tool::ToolKind;
 use pentad_model::{Name, Refusal, RefusalKind, RunId, Timestamp, ToolDocument};
 use pentad_program::{Durability, NewRun, ToolCall};
@@ -128,6 +128,8 @@ impl Record {
             caller: context.caller.clone(),
             grants: context.authority.grants.clone(),
             input: engine.journaled(input).await.map_err(|e| store_refusal(&e))?,
+            terms: Terms::default(),
+            status: RunStatus::Running,
             at: Timestamp::now(),
         };
         Ok(Self {

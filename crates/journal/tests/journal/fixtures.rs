@@ -3,7 +3,7 @@
 use pentad_journal::{Journal, JournalOptions};
 use pentad_model::approval::{Approval, ApprovalState, Subject};
 use pentad_model::event::NewEvent;
-use pentad_model::run::RunStatus;
+use pentad_model::run::{RunStatus, Terms};
 use pentad_model::{Actor, ApprovalId, Event, EventBody, GrantSet, RunId, ThreadId, Timestamp};
 use pentad_program::{Durability, NewRun, NewThread, RunChange, Store};
 use serde_json::json;
@@ -99,6 +99,8 @@ pub fn new_run(thread: ThreadId, name: Option<&str>) -> NewRun {
         caller: Actor::Agent("main".parse().unwrap()).into(),
         grants: GrantSet::everything(),
         input: json!({"file": "/tmp/meeting.ogg", "gain": 0.1}),
+        terms: Terms::default(),
+        status: RunStatus::Running,
         at: Timestamp(T0),
     }
 }

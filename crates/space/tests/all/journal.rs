@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use pentad_model::approval::{Approval, ApprovalState, Scope, Subject};
 use pentad_model::event::EventBody;
 use pentad_model::outcome::Status;
-use pentad_model::run::{Run, RunError, RunStatus, Stored, WaitReason};
+use pentad_model::run::{Run, RunError, RunStatus, Stored, Terms, Usage, WaitReason};
 use pentad_model::thread::Thread;
 use pentad_model::{Actor, ApprovalId, Grant, GrantSet, Name, RefusalKind, RunId, ThreadId, Verb};
 use pentad_program::Store as _;
@@ -38,6 +38,9 @@ fn run(last: u8, name: Option<&str>, status: RunStatus) -> Run {
         status,
         grants: GrantSet::new(["call:recipes/".parse::<Grant>().unwrap()]),
         input: json!({"file": "talk.mp3"}),
+        terms: Terms::default(),
+        usage: Usage::default(),
+        canceling: false,
         output: None,
         error: None,
         stored: BTreeMap::new(),

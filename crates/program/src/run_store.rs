@@ -180,6 +180,8 @@ pub struct Retired {
     pub lost: Vec<RunId>,
     /// Queued again.
     pub queued: Vec<RunId>,
+    /// Settled as canceled: they were asked to end, and nothing below them lives.
+    pub canceled: Vec<RunId>,
 }
 
 /// A page of a run's steps.

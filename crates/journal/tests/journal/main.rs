@@ -10,6 +10,7 @@ mod durable_cancel;
 mod durable_fence;
 mod durable_loss;
 mod durable_settle;
+mod durable_steps;
 mod durable_waits;
 mod fixtures;
 mod lists;

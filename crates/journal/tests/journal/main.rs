@@ -9,6 +9,7 @@ mod durable;
 mod durable_cancel;
 mod durable_fence;
 mod durable_loss;
+mod durable_model;
 mod durable_settle;
 mod durable_steps;
 mod durable_waits;

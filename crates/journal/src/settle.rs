@@ -209,9 +209,8 @@ pub(crate) fn record_end(
     if run.tied {
         waits::clear(scope, run.row)?;
     }
-    match end.continued {
-        Some(new) => go_on(scope, &run, new)?,
-        None => {}
+    if let Some(new) = end.continued {
+        go_on(scope, &run, new)?;
     }
     events::append(scope, end.events)?;
     if end.continued.is_none()

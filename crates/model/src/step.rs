@@ -30,10 +30,8 @@ pub enum CommandKind {
     Join,
     /// A moment.
     Sleep,
-    /// An event that somebody sends to this run.
+    /// An event that somebody sends to this run, or an answer: to an approval, for more budget.
     Wait,
-    /// More budget.
-    Budget,
 }
 
 impl CommandKind {
@@ -47,7 +45,6 @@ impl CommandKind {
             Self::Join => "join",
             Self::Sleep => "sleep",
             Self::Wait => "wait",
-            Self::Budget => "budget",
         }
     }
 }
@@ -123,12 +120,16 @@ pub enum Completion {
     Failed(RunError),
     /// It was begun, and nobody knows whether it happened.
     Interrupted,
+    /// Nothing was done: what is described here must come first, and the program waits for it before it asks again.
+    Waits(Value),
 }
 
 /// What happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StepBody {
+    /// The program was begun: the first step of every run, and the time from which its program counts.
+    Started,
     /// The program asked for something. Written, and synced where it has an effect, before anything is done about it.
     Command(Command),
     /// The program was given what came of a command.
@@ -155,6 +156,7 @@ impl StepBody {
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
+            Self::Started => "started",
             Self::Command(_) => "command",
             Self::Completed { .. } => "completed",
             Self::Again { .. } => "again",

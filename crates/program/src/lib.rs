@@ -6,6 +6,7 @@
 pub mod attend;
 pub mod author;
 pub mod program;
+pub mod run_control;
 pub mod run_store;
 pub mod source;
 pub mod store;
@@ -17,6 +18,7 @@ pub use program::{
     Act, ActFailure, ActFuture, Attempt, Child, ChildEnd, Context, Ending, Failure, Invoke, Pending, Program,
     StepSpec,
 };
+pub use run_control::RunControl;
 pub use run_store::{
     Advance, Advanced, Canceling, Delivery, Executor, Retired, RunCounts, RunStore, Settled, Settlement,
     StepPage, Wait, WaitFor,

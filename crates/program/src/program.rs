@@ -132,12 +132,21 @@ pub struct ChildEnd {
     pub error: Option<RunError>,
 }
 
-/// How a program ended well.
+/// How a program ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
     /// With a result.
     Done {
         /// The structured result.
+        output: Value,
+        /// Streams and artifacts by name.
+        stored: BTreeMap<String, Stored>,
+    },
+    /// Without the result that it owes, but with something to keep.
+    Failed {
+        /// Why.
+        error: RunError,
+        /// The structured result, as far as there is one.
         output: Value,
         /// Streams and artifacts by name.
         stored: BTreeMap<String, Stored>,

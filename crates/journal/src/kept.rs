@@ -39,7 +39,7 @@ pub(crate) fn send(
             name.len()
         ));
     }
-    let answer = waits::event_answer(value.clone());
+    let answer = waits::event_answer(value);
     let bytes = to_dag_cbor(&answer)?.len();
     if bytes > MAX_ANSWER_BYTES {
         return conflict(format!(

@@ -39,7 +39,7 @@ fn child_key(run: RunId) -> String {
 }
 
 /// Returns an event as the wait for it is answered; a limit that passes answers with null.
-pub(crate) fn event_answer(value: Value) -> Completion {
+pub(crate) fn event_answer(value: &Value) -> Completion {
     Completion::Done(json!({ "event": value }))
 }
 
@@ -102,7 +102,7 @@ fn ready(
     Ok(match what {
         WaitFor::Timer | WaitFor::Budget | WaitFor::Env { .. } => None,
         WaitFor::Event { name } => {
-            kept::take(scope, run.row, name)?.map(|(value, by)| (event_answer(value), Some(by)))
+            kept::take(scope, run.row, name)?.map(|(value, by)| (event_answer(&value), Some(by)))
         }
         WaitFor::Child { run } => {
             let child = record::get(scope.connection, *run)?;

@@ -258,7 +258,8 @@ pub trait RunStore: Send + Sync {
     /// Ends a run: its record, its steps and events; its waits and kept events go; the wait of its parent is answered
     /// with its result, or, when its parent has ended and had asked for it, a note in its thread tells of the late result;
     /// its awaited children are asked to end; the step of the plan that it works on is settled when all runs attached to
-    /// it have succeeded. Fsynced unless said otherwise.
+    /// it have succeeded. A run that was asked to end is settled as canceled in the words of whoever asked; while
+    /// something below it lives it waits for that instead, as nobody's run, and is settled with the last of it.
     ///
     /// # Errors
     /// As [`Self::advance`]; a settled run is never settled again.

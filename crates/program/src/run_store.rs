@@ -176,7 +176,7 @@ pub enum Delivery {
 pub struct Canceling {
     /// Runs that were settled as canceled: nothing of them was being done.
     pub canceled: Vec<RunId>,
-    /// Runs that are being executed, and are settled when what they do has ended.
+    /// Runs that are being executed, and are settled when what they do has ended; and runs above them that wait.
     pub canceling: Vec<RunId>,
 }
 
@@ -292,7 +292,8 @@ pub trait RunStore: Send + Sync {
     /// Answers all waits that are due, and returns when the next one is. Fsynced where there were any.
     async fn fire(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
     /// Asks a run and everything below it to end. What nobody executes is settled as canceled at once, but a run only after
-    /// everything below it; what is being executed is marked. Fsynced.
+    /// everything below it; what is being executed is marked, and so is what waits above it, which is nobody's from here on
+    /// and settled with the last run below it. Fsynced.
     ///
     /// # Errors
     /// `Conflict` when the run is settled and nothing below it lives.

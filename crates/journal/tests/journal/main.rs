@@ -8,6 +8,7 @@ mod disk;
 mod durable;
 mod durable_cancel;
 mod durable_fence;
+mod durable_kill;
 mod durable_known;
 mod durable_loss;
 mod durable_model;

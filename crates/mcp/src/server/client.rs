@@ -81,7 +81,10 @@ impl ClientEnd {
         };
         tokio::select! {
             answer = answering => answer,
-            () = withdrawn.cancelled() => FormAnswer::unanswered("the server took the form back"),
+            () = withdrawn.cancelled() => {
+                let answer = FormAnswer::unanswered("the server took it back");
+                ended(&self.core, answer, behind.iter().filter_map(|call| call.origin.as_ref())).await
+            }
         }
     }
 

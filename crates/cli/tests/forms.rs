@@ -305,11 +305,6 @@ fn a_form_reaches_each_sdk_over_http() {
             "{sdk:?}: {seen}"
         );
         assert_eq!(seen["elicitations"].as_array().unwrap().len(), 1, "{sdk:?}");
-        let seen = installed.over_http(sdk, &place, &up, "web", &calls, &[]);
-        assert!(
-            succeeded(&seen["calls"][1]).contains("cancel: "),
-            "{sdk:?}: {seen}"
-        );
     }
     up.end();
     place.assert_nobody_is_left("after pentad up");

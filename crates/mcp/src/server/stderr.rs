@@ -193,6 +193,8 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -223,6 +225,33 @@ mod tests {
                 .collect();
             prop_assert_eq!(told(&parts), expected);
         }
+    }
+
+    #[tokio::test]
+    async fn what_was_written_before_is_told_before_the_wait_ends() {
+        use tokio::io::AsyncWriteExt as _;
+
+        let (stream, mut server) = tokio::io::duplex(1 << 20);
+        let (tail, told) = (Arc::new(StderrTail::new(Mask::new([]))), Arc::new(Mutex::new(0)));
+        let (follower, count) = (Arc::clone(&tail), Arc::clone(&told));
+        let following = tokio::spawn(async move {
+            follower.follow(stream, |_| *count.lock().unwrap() += 1).await;
+        });
+        for round in 1..=3 {
+            server
+                .write_all("a line\n".repeat(2_000).as_bytes())
+                .await
+                .unwrap();
+            tail.catch_up().await;
+            assert_eq!(*told.lock().unwrap(), round * 2_000);
+        }
+        server.write_all(b"and the last").await.unwrap();
+        drop(server);
+        tail.catch_up().await;
+        following.await.unwrap();
+        tail.catch_up().await;
+        assert_eq!(*told.lock().unwrap(), 6_001);
+        assert!(tail.shown().ends_with("and the last"));
     }
 
     #[test]

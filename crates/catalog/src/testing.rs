@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use pentad_model::Refusal;
 use pentad_model::tool::{Hints, ToolDocument, ToolKind, ToolRef};
-use pentad_program::{Readiness, SourceStatus, ToolCall, ToolFailure, ToolOutput, ToolSource};
+use pentad_program::{Environment, Readiness, SourceStatus, ToolCall, ToolFailure, ToolOutput, ToolSource};
 use serde_json::{Value, json};
 
 /// A source whose documents are set by the test.
@@ -65,11 +66,12 @@ impl ToolSource for FakeSource {
             source: self.name.clone(),
             readiness: self.readiness.lock().unwrap().clone(),
             tools: self.documents.lock().unwrap().len(),
+            copies: 0,
             diagnostics: Vec::new(),
         }
     }
 
-    fn closure_hash(&self, document: &ToolDocument) -> String {
+    fn closure_hash(&self, document: &ToolDocument, _environment: Option<&Environment>) -> String {
         document.cid().unwrap()
     }
 
@@ -77,10 +79,11 @@ impl ToolSource for FakeSource {
         Err(ToolFailure::Failed("not for calling".to_owned()))
     }
 
-    async fn refresh(&self) {
+    async fn refresh(&self, _environment: Option<&Environment>) -> Result<(), Refusal> {
         self.stands(Readiness::Ready);
         let found = Arc::new(document(&self.name, "found", "Was found by starting."));
         self.set(vec![found]);
+        Ok(())
     }
 }
 

@@ -15,7 +15,7 @@ use pentad_model::{
     Actor, CallId, Id, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, ThreadId, Timestamp,
     Verb,
 };
-use pentad_program::{Attendance, RunChange, StoreError};
+use pentad_program::{Attendance, Environment, RunChange, StoreError};
 use tokio::time::Instant;
 
 use crate::{Engine, verbs, view};
@@ -58,6 +58,11 @@ impl Context {
     /// Returns the agent whose memory and approvals apply.
     pub const fn agent(&self) -> &Name {
         &self.thread.agent
+    }
+
+    /// Returns the caller's own variables; without any, those of this process hold.
+    pub fn environment(&self) -> Option<&Environment> {
+        self.attendance.environment.as_deref()
     }
 
     /// Returns how long acts may still take.

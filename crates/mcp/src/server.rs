@@ -6,6 +6,7 @@
 mod acting;
 mod config;
 mod connection;
+mod copies;
 mod core;
 mod document;
 mod elicit;
@@ -32,6 +33,8 @@ mod start;
 mod stderr;
 mod supervise;
 mod task;
+mod variant;
+mod way;
 mod wire;
 
 pub use self::acting::ResourceRead;
@@ -49,3 +52,4 @@ pub use self::login::{
 pub use self::offers::{Asking, FilledPrompt, Offers, PromptArgument, PromptOffer, ResourceOffer};
 pub use self::process::SpawnerLauncher;
 pub use self::source::{ConnectedServer, ServerError};
+pub use self::way::{ByCaller, Definition, Values, Way};

@@ -11,9 +11,9 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::core::Core;
 use super::party::Party;
 use super::routes::{Presence, ProgressRoute, Routes};
+use super::variant::Variant;
 use super::wire::Wire;
 
 /// How long telling a server about a cancellation may take.
@@ -160,7 +160,7 @@ impl Lease {
     /// Sends one request and waits for its answer within the limits.
     pub async fn request(
         &self,
-        core: &Core,
+        variant: &Variant,
         request: ClientRequest,
         limits: CallLimits,
         party: Party<'_>,
@@ -179,11 +179,11 @@ impl Lease {
         let mut route = connection.routes.watch(token);
         let answer = wait(handle, limits, party, &mut route).await;
         drop(route);
-        keep_log(core, party, &mut presence).await;
+        keep_log(variant, party, &mut presence).await;
         drop(presence);
         // A connection may end between the taking of a request and its writing.
         let fate = connection.wire.take_fate(&id);
-        let answer = answer.map_err(|end| connection.wire.judged(core, end, fate))?;
+        let answer = answer.map_err(|end| connection.wire.judged(variant, end, fate))?;
         connection.served.fetch_add(1, Ordering::Relaxed);
         Ok(answer)
     }
@@ -226,19 +226,19 @@ async fn wait(
 }
 
 /// Keeps what the server logged during a call in the journal of its run.
-async fn keep_log(core: &Core, party: Party<'_>, presence: &mut Presence) {
-    let (Some(log), Some(origin)) = (&core.runtime.log, party.origin) else {
+async fn keep_log(variant: &Variant, party: Party<'_>, presence: &mut Presence) {
+    let (Some(log), Some(origin)) = (&variant.runtime.log, party.origin) else {
         return;
     };
     // A line that came before the answer is handed over by a task of its own, which goes first when this one steps back.
     tokio::task::yield_now().await;
     let mut lines = Vec::new();
     while let Ok(mut line) = presence.lines.try_recv() {
-        line.text = core.mask().apply(line.text);
+        line.text = variant.mask().apply(line.text);
         lines.push(line);
     }
     if !lines.is_empty() {
-        log.keep(&core.config.name, origin, lines).await;
+        log.keep(&variant.config.name, origin, lines).await;
     }
 }
 

@@ -12,11 +12,11 @@ use rmcp::service::{
 use tokio_util::sync::CancellationToken;
 
 use super::config::CommandLine;
-use super::core::Core;
 use super::guard::{DEPTH_VARIABLE, resolve};
 use super::launch::{LaunchFailure, LaunchSpec, Launched, ServerProcess};
 use super::routes::ClientEnd;
 use super::stderr::StderrTail;
+use super::variant::Variant;
 use crate::lines::LineTransport;
 
 /// How long a server may take to end by itself once its input is closed.
@@ -38,8 +38,8 @@ impl Pipes {
     ///
     /// # Errors
     /// Says why the program could not be started.
-    pub async fn launch(core: &Core, line: &CommandLine, cwd: PathBuf) -> Result<Self, LaunchFailure> {
-        let (name, runtime) = (&core.config.name, &core.runtime);
+    pub async fn launch(variant: &Variant, line: &CommandLine, cwd: PathBuf) -> Result<Self, LaunchFailure> {
+        let (name, runtime) = (&variant.config.name, &variant.runtime);
         let mut env = runtime.env.clone();
         env.extend(line.env.clone());
         env.insert(DEPTH_VARIABLE.to_owned(), (runtime.depth + 1).to_string());
@@ -57,13 +57,13 @@ impl Pipes {
             stderr: diagnostics,
             process,
         } = runtime.launcher.launch(spec).await?;
-        let stderr = Arc::new(StderrTail::new(core.mask()));
+        let stderr = Arc::new(StderrTail::new(variant.mask()));
         let tail = Arc::clone(&stderr);
         // Ends with the stream, which ends with the process.
-        core.tasks.spawn(async move { tail.follow(diagnostics).await });
+        variant.tasks.spawn(async move { tail.follow(diagnostics).await });
         Ok(Self {
             process,
-            lines: LineTransport::server(stdout, stdin, core.config.limits.max_message_bytes),
+            lines: LineTransport::server(stdout, stdin, variant.config.limits.max_message_bytes),
             stderr,
         })
     }

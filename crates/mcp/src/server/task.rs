@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::connection::{CallEnd, CallLimits, Lease};
-use super::core::Core;
 use super::party::Party;
+use super::variant::Variant;
 
 /// How often a task is looked at when its server does not say.
 const POLL: Duration = Duration::from_millis(500);
@@ -33,7 +33,7 @@ impl Lease {
     /// Calls a tool as a task, follows the task to its end and fetches the result.
     pub async fn run_task(
         &self,
-        core: &Core,
+        variant: &Variant,
         call: &TaskCall,
         limits: CallLimits,
         party: Party<'_>,
@@ -43,17 +43,17 @@ impl Lease {
             "tools/call",
             json!({"name": call.name, "arguments": call.input, "task": {"ttl": keep}}),
         );
-        let answer = read(&self.request(core, begin, limits, party).await?);
+        let answer = read(&self.request(variant, begin, limits, party).await?);
         let task = answer.get("task").unwrap_or(&answer);
         let Some(id) = task.get("taskId").and_then(Value::as_str) else {
             return Err(CallEnd::Failed(
                 "the server began no task, although the tool needs one".to_owned(),
             ));
         };
-        let end = self.follow(core, id, task, limits, party).await;
+        let end = self.follow(variant, id, task, limits, party).await;
         match end {
             Err(CallEnd::Canceled | CallEnd::TimedOut { .. }) => {
-                self.cancel_task(core, id, limits, party).await
+                self.cancel_task(variant, id, limits, party).await
             }
             // The task had begun: nobody knows how far it came.
             Err(CallEnd::NotSent) => return Err(CallEnd::Lost(None)),
@@ -64,7 +64,7 @@ impl Lease {
 
     async fn follow(
         &self,
-        core: &Core,
+        variant: &Variant,
         id: &str,
         begun: &Value,
         limits: CallLimits,
@@ -94,15 +94,15 @@ impl Lease {
             }
             task = read(
                 &self
-                    .request(core, request("tasks/get", named()), limits, party)
+                    .request(variant, request("tasks/get", named()), limits, party)
                     .await?,
             );
         }
-        self.request(core, request("tasks/result", named()), limits, party)
+        self.request(variant, request("tasks/result", named()), limits, party)
             .await
     }
 
-    async fn cancel_task(&self, core: &Core, id: &str, limits: CallLimits, party: Party<'_>) {
+    async fn cancel_task(&self, variant: &Variant, id: &str, limits: CallLimits, party: Party<'_>) {
         let cancel = request("tasks/cancel", json!({"taskId": id}));
         let nobody = Attendance::default();
         let farewell = Party {
@@ -110,7 +110,7 @@ impl Lease {
             ..party
         };
         if !matches!(
-            timeout(CANCEL_LIMIT, self.request(core, cancel, limits, farewell)).await,
+            timeout(CANCEL_LIMIT, self.request(variant, cancel, limits, farewell)).await,
             Ok(Ok(_))
         ) {
             tracing::debug!("the server could not be told that its task is not wanted any more");

@@ -6,3 +6,4 @@ mod lifecycle;
 mod manifests;
 mod results;
 mod support;
+mod variants;

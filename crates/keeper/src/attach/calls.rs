@@ -43,6 +43,9 @@ pub(super) enum FaceCall {
     },
     ServeHttp(HttpAsk),
     Statuses {},
+    OpenAgain {
+        server: String,
+    },
 }
 
 /// An event as it travels: its place in the journal is no part of the event itself.

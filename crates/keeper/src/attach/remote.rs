@@ -295,7 +295,13 @@ impl Desk for Remote {
         }
     }
 
-    async fn serve_http(&self, ask: HttpAsk, _closing: CancellationToken) -> Result<HttpReady, Refusal> {
+    /// Serves HTTP with the variables of this process, which the keeper asks for.
+    async fn serve_http(
+        &self,
+        ask: HttpAsk,
+        _environment: Option<Arc<Environment>>,
+        _closing: CancellationToken,
+    ) -> Result<HttpReady, Refusal> {
         self.ask(FaceCall::ServeHttp(ask), false).await
     }
 
@@ -306,11 +312,18 @@ impl Desk for Remote {
         self.ask(FaceCall::Statuses {}, true).await
     }
 
+    async fn open_again(
+        &self,
+        server: &str,
+        _environment: Option<Arc<Environment>>,
+    ) -> Result<SourceStatus, Refusal> {
+        let server = server.to_owned();
+        self.ask(FaceCall::OpenAgain { server }, true).await
+    }
+
     fn wanted_variables(&self) -> (u64, Vec<String>) {
         (0, Vec::new())
     }
-
-    async fn learn(&self, _environment: &Environment) {}
 
     fn outdated(&self) -> Option<String> {
         None

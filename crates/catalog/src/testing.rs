@@ -1,6 +1,6 @@
 //! Sources for tests.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -15,6 +15,7 @@ pub(crate) struct FakeSource {
     documents: Mutex<Arc<[Arc<ToolDocument>]>>,
     readiness: Mutex<Readiness>,
     generation: AtomicU64,
+    copies: AtomicUsize,
 }
 
 impl FakeSource {
@@ -24,6 +25,7 @@ impl FakeSource {
             documents: Mutex::new(documents.into_iter().map(Arc::new).collect()),
             readiness: Mutex::new(Readiness::Ready),
             generation: AtomicU64::new(1),
+            copies: AtomicUsize::new(0),
         })
     }
 
@@ -40,6 +42,10 @@ impl FakeSource {
     pub(crate) fn set(&self, documents: Vec<Arc<ToolDocument>>) {
         *self.documents.lock().unwrap() = documents.into();
         self.generation.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn runs(&self, copies: usize) {
+        self.copies.store(copies, Ordering::SeqCst);
     }
 
     pub(crate) fn stands(&self, readiness: Readiness) {
@@ -66,7 +72,7 @@ impl ToolSource for FakeSource {
             source: self.name.clone(),
             readiness: self.readiness.lock().unwrap().clone(),
             tools: self.documents.lock().unwrap().len(),
-            copies: 0,
+            copies: self.copies.load(Ordering::SeqCst),
             diagnostics: Vec::new(),
         }
     }

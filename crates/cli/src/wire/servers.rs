@@ -174,7 +174,9 @@ impl Servers {
             }
             None => {
                 let text = format!("There is no connected server '{name}'.");
-                Refusal::new(RefusalKind::NotFound, name, text).supported(config.servers.keys())
+                Refusal::new(RefusalKind::NotFound, name, text)
+                    .supported(config.servers.keys())
+                    .next_step(format!("pentad connect {name} -- COMMAND connects one"))
             }
         })
     }

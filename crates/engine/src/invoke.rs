@@ -12,7 +12,7 @@ use pentad_model::select::Selection;
 use pentad_model::thread::Thread;
 use pentad_model::verb::{Format, Request};
 use pentad_model::{
-    Actor, CallId, Id, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, ThreadId, Timestamp,
+    Actor, CallId, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, Timestamp,
     Verb,
 };
 use pentad_program::{Attendance, Environment, RunChange, StoreError};
@@ -126,23 +126,7 @@ pub(crate) fn crashed(verb: Verb, why: &str) -> Outcome {
         format!("{verb} ended unexpectedly: {why}."),
     )
     .next_step("read activity: shows how far it came");
-    unrecorded(verb, refusal)
-}
-
-/// Returns an outcome that no thread could be found for.
-fn unrecorded(verb: Verb, refusal: Refusal) -> Outcome {
-    Outcome {
-        status: Status::from(&refusal),
-        verb,
-        call: CallId::generate(),
-        thread: ThreadId(Id::from_bytes([0; 16])),
-        run: None,
-        text: refusal.to_text(),
-        omitted: None,
-        value: None,
-        parts: Vec::new(),
-        refusal: Some(refusal),
-    }
+    Outcome::unrecorded(verb, refusal)
 }
 
 impl Engine {
@@ -159,10 +143,10 @@ impl Engine {
             .await
         {
             Ok(context) => context,
-            Err(refusal) => return unrecorded(verb, refusal),
+            Err(refusal) => return Outcome::unrecorded(verb, refusal),
         };
         if let Err(error) = self.record_called(&context, verb, &invocation.arguments).await {
-            return unrecorded(verb, store_refusal(&error));
+            return Outcome::unrecorded(verb, store_refusal(&error));
         }
         let rendering = request
             .as_ref()

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pentad_model::approval::Approval;
-use pentad_model::{
-    Actor, CallId, Event, Id, IdEnding, Invocation, Outcome, Refusal, RefusalKind, Status, ThreadId, Verb,
-};
+use pentad_model::{Actor, Event, IdEnding, Invocation, Outcome, Refusal, RefusalKind, ThreadId, Verb};
 use pentad_program::{ActivityFilter, Answer, Attachment, Attendance, Environment, SourceStatus, Verbs};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -201,22 +199,7 @@ fn interrupted(verb: Verb) -> Outcome {
     );
     let refusal = Refusal::new(RefusalKind::Unavailable, "keeper", message)
         .next_step("read activity: shows how far it came; repeat it only if it did not happen");
-    without_record(verb, refusal)
-}
-
-fn without_record(verb: Verb, refusal: Refusal) -> Outcome {
-    Outcome {
-        status: Status::from(&refusal),
-        verb,
-        call: CallId::generate(),
-        thread: ThreadId(Id::from_bytes([0; 16])),
-        run: None,
-        text: refusal.to_text(),
-        omitted: None,
-        value: None,
-        parts: Vec::new(),
-        refusal: Some(refusal),
-    }
+    Outcome::unrecorded(verb, refusal)
 }
 
 #[async_trait]
@@ -225,9 +208,9 @@ impl Verbs for Remote {
         let verb = invocation.verb;
         let call = FaceCall::Invoke(Box::new(invocation));
         match self.call(&call, &attendance, verb == Verb::Read).await {
-            Ok(value) => read(value).unwrap_or_else(|refusal| without_record(verb, refusal)),
+            Ok(value) => read(value).unwrap_or_else(|refusal| Outcome::unrecorded(verb, refusal)),
             Err(CallError::Link(LinkError::Interrupted)) => interrupted(verb),
-            Err(error) => without_record(verb, error.into()),
+            Err(error) => Outcome::unrecorded(verb, error.into()),
         }
     }
 }

@@ -12,8 +12,7 @@ use pentad_model::select::Selection;
 use pentad_model::thread::Thread;
 use pentad_model::verb::{Format, Request};
 use pentad_model::{
-    Actor, CallId, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, Timestamp,
-    Verb,
+    Actor, CallId, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, Timestamp, Verb,
 };
 use pentad_program::{Attendance, Environment, RunChange, StoreError};
 use tokio::time::Instant;

@@ -224,3 +224,104 @@ fn login(oauth: &OauthEntry, lookup: &dyn Lookup) -> Result<LoginSettings, Templ
         redirect_port: oauth.redirect_port,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pentad_keeper::Config;
+
+    use super::*;
+
+    struct NoSecrets;
+
+    impl Lookup for NoSecrets {
+        fn secret(&self, _name: &SecretName) -> Option<SecretValue> {
+            None
+        }
+        fn variable(&self, _name: &str) -> Option<String> {
+            None
+        }
+        fn command(&self, _command: &str) -> Result<String, String> {
+            Err("none".to_owned())
+        }
+    }
+
+    fn made(section: &str, declared: &[&str]) -> Result<Way, String> {
+        let text = format!("[servers.x]\n{section}\n");
+        let config = Config::parse(&text, Path::new("/h/config.toml")).unwrap();
+        let declared = declared.iter().map(|name| (*name).to_owned()).collect();
+        way(
+            "x",
+            &config.servers["x"],
+            &NoSecrets,
+            &Variables::of_process(declared),
+        )
+    }
+
+    fn callers(section: &str, declared: &[&str]) -> Arc<dyn ByCaller> {
+        match made(section, declared).unwrap() {
+            Way::ByCaller(callers) => callers,
+            Way::Fixed(_) => panic!("the same for everybody"),
+        }
+    }
+
+    fn face(pairs: &[(&str, &str)]) -> Environment {
+        let pairs = pairs.iter();
+        Environment(
+            pairs
+                .map(|(name, value)| ((*name).into(), (*value).into()))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn only_what_an_entry_refers_to_and_what_is_declared_counts() {
+        let entry = "command = \"tool\"\nargs = [\"${env:A}\"]\nenv = { B = \"x\", C = \"${env:C}\" }";
+        let found = callers(entry, &["B", "D"]);
+        let sent = face(&[("A", "1"), ("B", "2"), ("C", "3"), ("D", "4"), ("E", "5")]);
+        let values = found.values(Some(&sent));
+        assert_eq!(values.keys().collect::<Vec<_>>(), ["A", "C", "D"]);
+        let Reach::Command(line) = found.reach(&values).unwrap() else {
+            panic!("no command")
+        };
+        assert_eq!(line.args, ["1"]);
+        let env = [("B", "x"), ("C", "3"), ("D", "4")];
+        assert_eq!(
+            line.env,
+            env.map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into()
+        );
+        // What is declared may be missing; what is referred to may not.
+        let values = found.values(Some(&face(&[("A", "1")])));
+        let refused = found.reach(&values).unwrap_err();
+        assert_eq!(refused.subject, "C");
+        let Definition::Command(line) = found.definition() else {
+            panic!("no command")
+        };
+        assert_eq!(
+            (line.args[0].as_str(), line.env["C"].as_str()),
+            ("${env:A}", "${env:C}")
+        );
+        assert!(!line.env.contains_key("D"), "whoever calls brings it");
+    }
+
+    #[test]
+    fn a_url_inherits_nothing_and_is_fixed_without_references() {
+        let plain = made("url = \"https://a.example/mcp\"", &["D"]).unwrap();
+        assert!(matches!(plain, Way::Fixed(Reach::Url(_))));
+        let entry = "url = \"${env:BASE}/mcp\"\nheaders = { X-Key = \"${env:KEY}\" }";
+        let found = callers(entry, &["D"]);
+        let sent = face(&[("BASE", "https://b.example"), ("KEY", "k"), ("D", "4")]);
+        let values = found.values(Some(&sent));
+        assert_eq!(values.keys().collect::<Vec<_>>(), ["BASE", "KEY"]);
+        let Reach::Url(endpoint) = found.reach(&values).unwrap() else {
+            panic!("no url")
+        };
+        assert_eq!(endpoint.shown(), "https://b.example/mcp");
+        let bad = face(&[("BASE", "canary-no-url"), ("KEY", "k")]);
+        let refused = found.reach(&found.values(Some(&bad))).unwrap_err();
+        assert!(!refused.to_text().contains("canary"), "{refused}");
+        assert!(made("url = \"ftp://a.example\"", &[]).is_err());
+    }
+}

@@ -142,15 +142,11 @@ fn declared_variables_come_from_whoever_calls() {
     }
 }
 
-#[test]
-fn an_approval_holds_for_callers_with_the_variables_it_was_given_for() {
-    let place = Place::new();
-    place.fixture_server("mine", &[], "env = {WHO = \"${env:WHO}\"}");
-    let mut ada = face(&place, &[("WHO", "ada")]);
-    let asked = shown(&mut ada, "mine", "WHO");
-    let (_, rest) = asked
+/// Lets a person at a terminal grant what a refusal asks for, always; returns the approval's id.
+fn grant(place: &Place, refusal: &str) -> String {
+    let (_, rest) = refusal
         .rsplit_once("approval:")
-        .unwrap_or_else(|| panic!("{asked}"));
+        .unwrap_or_else(|| panic!("{refusal}"));
     let id: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
     let line = format!("{} approvals grant {id} --always", binary().display());
     let granted = Command::new("script")
@@ -160,20 +156,41 @@ fn an_approval_holds_for_callers_with_the_variables_it_was_given_for() {
         .current_dir(place.path("work"))
         .output()
         .unwrap();
-    assert!(
-        granted.status.success(),
-        "{}",
-        String::from_utf8_lossy(&granted.stdout)
-    );
+    let screen = String::from_utf8_lossy(&granted.stdout);
+    assert!(granted.status.success(), "{screen}");
+    id
+}
+
+/// Reads the resource that a fixture server has.
+fn memo(face: &mut RawClient, server: &str) -> String {
+    let read = json!({"address": format!("mcp:{server}/memo://one")});
+    let said = face.call("read", &read).unwrap();
+    said["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_approval_holds_for_callers_with_the_variables_it_was_given_for() {
+    let place = Place::new();
+    place.fixture_server("mine", &[], "env = {WHO = \"${env:WHO}\"}");
+    let mut ada = face(&place, &[("WHO", "ada")]);
+    let to_call = grant(&place, &shown(&mut ada, "mine", "WHO"));
     assert_eq!(shown(&mut ada, "mine", "WHO"), "ada");
+    let to_read = grant(&place, &memo(&mut ada, "mine"));
+    assert!(memo(&mut ada, "mine").contains("a memo"));
+
     let mut bob = face(&place, &[("WHO", "bob")]);
-    let asked = shown(&mut bob, "mine", "WHO");
-    assert!(
-        asked.contains("approval:") && !asked.contains(&id) && asked.contains("has changed since"),
-        "{asked}"
-    );
+    for (asked, id) in [
+        (shown(&mut bob, "mine", "WHO"), &to_call),
+        (memo(&mut bob, "mine"), &to_read),
+    ] {
+        assert!(
+            asked.contains("approval:") && !asked.contains(id) && asked.contains("has changed since"),
+            "{asked}"
+        );
+    }
     let mut also_ada = face(&place, &[("WHO", "ada")]);
     assert_eq!(shown(&mut also_ada, "mine", "WHO"), "ada");
+    assert!(memo(&mut also_ada, "mine").contains("a memo"));
     for face in [ada, bob, also_ada] {
         face.close().unwrap();
     }

@@ -231,6 +231,13 @@ pub trait ToolSource: Send + Sync {
     /// variables; without any, for this process.
     fn closure_hash(&self, document: &ToolDocument, environment: Option<&Environment>) -> String;
 
+    /// Returns what identifies the thing that is started or reached for a caller with these variables; nothing where there
+    /// is no such thing. An approval to read from the source is bound to it.
+    fn launch_fingerprint(&self, environment: Option<&Environment>) -> Option<String> {
+        let _ = environment;
+        None
+    }
+
     /// Calls one tool.
     ///
     /// # Errors

@@ -66,6 +66,8 @@ impl LocalDesk {
     fn names(&self, config: &Config) -> Vec<String> {
         let mut names = config.env.names.clone();
         names.extend(config.servers.values().flat_map(ServerEntry::variables));
+        let token = config.http.token.iter().flat_map(|token| token.variables());
+        names.extend(token.map(str::to_owned));
         let found = self.recipes.discovery().entries;
         let recipes = found.iter().filter_map(|entry| entry.recipe.as_ref().ok());
         names.extend(recipes.flat_map(|recipe| recipe.fields.env.iter().cloned()));

@@ -94,6 +94,10 @@ impl ConnectedServer {
         self.core.login.need().is_some()
     }
 
+    fn fingerprint(&self, environment: Option<&Environment>) -> String {
+        self.core.fingerprint(&self.core.config.reach.values(environment))
+    }
+
     /// Returns the copy that a thread uses which works in `folder`, for a caller with these variables.
     pub(super) fn instance_for(
         &self,
@@ -217,8 +221,12 @@ impl ToolSource for ConnectedServer {
             Err(_) => hash.update(serde_json::to_vec(document).unwrap_or_default()),
         }
         hash.update(b"\n");
-        hash.update(self.core.fingerprint(&self.core.config.reach.values(environment)));
+        hash.update(self.fingerprint(environment));
         HEXLOWER.encode(&hash.finalize())
+    }
+
+    fn launch_fingerprint(&self, environment: Option<&Environment>) -> Option<String> {
+        Some(self.fingerprint(environment))
     }
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {

@@ -167,7 +167,10 @@ impl ToolSource for ConnectedServer {
                     Readiness::Ready => Severity::Info,
                     _ => Severity::Warning,
                 };
-                diagnostics.push(self.diagnostic(severity, instance.variant.mask().apply(error)));
+                let mut failed = self.diagnostic(severity, instance.variant.mask().apply(error));
+                let disabled = matches!(readiness, Readiness::Disabled { .. });
+                failed.next = disabled.then(|| format!("pentad connect {} --again", self.core.config.name));
+                diagnostics.push(failed);
             }
             if let Some(connection) = instance.live() {
                 let report = connection.wire.report();

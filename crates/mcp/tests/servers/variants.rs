@@ -167,7 +167,14 @@ async fn m10_a_copy_that_fails_is_held_back_and_the_others_go_on() {
     );
     assert_eq!(bench.count("start"), 2);
     who(&server, &tool, None).await.unwrap();
-    assert_eq!(server.status().readiness, Readiness::Ready);
+    let status = server.status();
+    assert_eq!(status.readiness, Readiness::Ready);
+    let failed = status
+        .diagnostics
+        .iter()
+        .find(|found| found.next.is_some())
+        .unwrap();
+    assert_eq!(failed.next.as_deref(), Some("pentad connect fixture --again"));
     // Its failures are not forgotten to make room for another copy.
     let Err(ToolFailure::Refused(refusal)) = who(&server, &tool, Some(face(&[("WHO", "c")]))).await else {
         panic!("a third copy")

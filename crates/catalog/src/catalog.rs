@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use pentad_model::Refusal;
 use pentad_model::tool::RESERVED_SOURCES;
-use pentad_program::{SourceStatus, ToolSource};
+use pentad_program::{Environment, SourceStatus, ToolSource};
 
 use crate::search::{Lexical, Ranker};
 use crate::snapshot::{Snapshot, Snapshots};
@@ -127,11 +128,21 @@ impl Catalog {
     }
 
     /// Lets a source learn its tools, for example by starting a server that was never indexed; returns its state
-    /// afterwards, or `None` when there is no such source. Bounded by the source's own start limit.
-    pub async fn refresh_source(&self, name: &str) -> Option<SourceStatus> {
-        let source = self.source(name)?;
-        source.refresh().await;
-        Some(source.status())
+    /// afterwards, or `None` when there is no such source. Bounded by the source's own start limit. What is started has
+    /// the variables of `environment`, or of this process.
+    ///
+    /// # Errors
+    /// Says why the source could not learn them.
+    pub async fn refresh_source(
+        &self,
+        name: &str,
+        environment: Option<&Environment>,
+    ) -> Result<Option<SourceStatus>, Refusal> {
+        let Some(source) = self.source(name) else {
+            return Ok(None);
+        };
+        source.refresh(environment).await?;
+        Ok(Some(source.status()))
     }
 
     /// Returns the present documents of the sources that show.

@@ -198,6 +198,10 @@ impl SourceListing {
             1 => "1 tool".to_owned(),
             n => format!("{n} tools"),
         };
+        let count = match self.status.copies {
+            0 | 1 => count,
+            copies => format!("{count}; {copies} copies"),
+        };
         let _ = match &self.status.readiness {
             Readiness::Ready => writeln!(text, "## {name} ({count})"),
             other => writeln!(text, "## {name} ({count}; {})", readiness_words(other)),
@@ -218,6 +222,12 @@ impl SourceListing {
             let _ = writeln!(
                 text,
                 "Find one: read {{\"address\":\"~/tools/\",\"options\":{{\"query\":\"what you need\",\"source\":\"{name}\"}}}}"
+            );
+        }
+        if let Readiness::Disabled { .. } = self.status.readiness {
+            let _ = writeln!(
+                text,
+                "! {name}: tried again when a person runs pentad connect {name} --again"
             );
         }
         self.render_diagnostics(text);

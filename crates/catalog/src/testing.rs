@@ -1,11 +1,12 @@
 //! Sources for tests.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use pentad_model::Refusal;
 use pentad_model::tool::{Hints, ToolDocument, ToolKind, ToolRef};
-use pentad_program::{Readiness, SourceStatus, ToolCall, ToolFailure, ToolOutput, ToolSource};
+use pentad_program::{Environment, Readiness, SourceStatus, ToolCall, ToolFailure, ToolOutput, ToolSource};
 use serde_json::{Value, json};
 
 /// A source whose documents are set by the test.
@@ -14,6 +15,7 @@ pub(crate) struct FakeSource {
     documents: Mutex<Arc<[Arc<ToolDocument>]>>,
     readiness: Mutex<Readiness>,
     generation: AtomicU64,
+    copies: AtomicUsize,
 }
 
 impl FakeSource {
@@ -23,6 +25,7 @@ impl FakeSource {
             documents: Mutex::new(documents.into_iter().map(Arc::new).collect()),
             readiness: Mutex::new(Readiness::Ready),
             generation: AtomicU64::new(1),
+            copies: AtomicUsize::new(0),
         })
     }
 
@@ -39,6 +42,10 @@ impl FakeSource {
     pub(crate) fn set(&self, documents: Vec<Arc<ToolDocument>>) {
         *self.documents.lock().unwrap() = documents.into();
         self.generation.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn runs(&self, copies: usize) {
+        self.copies.store(copies, Ordering::SeqCst);
     }
 
     pub(crate) fn stands(&self, readiness: Readiness) {
@@ -65,11 +72,12 @@ impl ToolSource for FakeSource {
             source: self.name.clone(),
             readiness: self.readiness.lock().unwrap().clone(),
             tools: self.documents.lock().unwrap().len(),
+            copies: self.copies.load(Ordering::SeqCst),
             diagnostics: Vec::new(),
         }
     }
 
-    fn closure_hash(&self, document: &ToolDocument) -> String {
+    fn closure_hash(&self, document: &ToolDocument, _environment: Option<&Environment>) -> String {
         document.cid().unwrap()
     }
 
@@ -77,10 +85,11 @@ impl ToolSource for FakeSource {
         Err(ToolFailure::Failed("not for calling".to_owned()))
     }
 
-    async fn refresh(&self) {
+    async fn refresh(&self, _environment: Option<&Environment>) -> Result<(), Refusal> {
         self.stands(Readiness::Ready);
         let found = Arc::new(document(&self.name, "found", "Was found by starting."));
         self.set(vec![found]);
+        Ok(())
     }
 }
 

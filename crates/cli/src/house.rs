@@ -289,8 +289,15 @@ pub async fn further_findings(globals: &Globals) -> Vec<Finding> {
     };
     let mut found = Vec::new();
     for status in statuses {
+        if status.copies > 1 {
+            let copies = format!("{} copies", status.copies);
+            found.push(finding(Severity::Info, &status.source, copies, None));
+        }
         if let Readiness::Disabled { error } | Readiness::BackingOff { error, .. } = &status.readiness {
-            let next = format!("repair it in config.toml, or pentad disconnect {}", status.source);
+            let name = &status.source;
+            let next = format!(
+                "mend what is wrong, then pentad connect {name} --again; or pentad disconnect {name}"
+            );
             found.push(finding(
                 Severity::Error,
                 &status.source,

@@ -11,6 +11,7 @@ use pentad_keeper::attach::{
     Attach, Build, Desk, Doorway, FindError, Idle, Launch, ListenError, PROTOCOL, Remote, RemoteParts, Role,
     listen,
 };
+use pentad_keeper::config::ServerEntry;
 use pentad_keeper::lock::KeeperLockError;
 use pentad_keeper::{Config, Home, KeeperLock};
 use pentad_process::clean_env;
@@ -176,8 +177,7 @@ fn launch(home: &Home, config: &Config) -> anyhow::Result<Launch> {
     let program = std::env::current_exe().context("find this program's own file")?;
     let environment = std::env::vars_os().collect();
     let mut declared: Vec<String> = config.env.names.clone();
-    let servers = config.servers.values();
-    declared.extend(servers.flat_map(|s| s.templates().flat_map(|t| t.variables().map(str::to_owned))));
+    declared.extend(config.servers.values().flat_map(ServerEntry::variables));
     declared.push(crate::logging::LEVEL_VARIABLE.to_owned());
     declared.push(pentad_mcp::DEPTH_VARIABLE.to_owned());
     Ok(Launch {

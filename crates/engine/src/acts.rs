@@ -75,8 +75,8 @@ impl Engine {
             run: context.run,
             read_only_trusted: false,
             destructive: false,
-            input_hash: hash.clone(),
-            closure_hash: hash,
+            closure_hash: self.closure_of(context, address, &hash),
+            input_hash: hash,
             question: self.parts.redactor.text(question(verb, &target, content)),
         };
         match access {
@@ -91,6 +91,19 @@ impl Engine {
             }
         }
         Ok(scene(context, verb, path))
+    }
+
+    /// Returns what an approval of an access is bound to: what would be written, and for what a server offers, the server
+    /// as it is for this caller.
+    fn closure_of(&self, context: &Context, address: &Address, hash: &str) -> String {
+        let Address::Mcp { server, .. } = address else {
+            return hash.to_owned();
+        };
+        let source = self.parts.catalog.source(server);
+        match source.and_then(|source| source.launch_fingerprint(context.environment())) {
+            Some(launch) => pentad_model::canonical::sha256_hex(format!("{hash}\n{launch}").as_bytes()),
+            None => hash.to_owned(),
+        }
     }
 
     /// Runs a family's work within the invocation's time; cancelled or late, it gets a moment to end by itself.

@@ -12,10 +12,9 @@ use pentad_model::select::Selection;
 use pentad_model::thread::Thread;
 use pentad_model::verb::{Format, Request};
 use pentad_model::{
-    Actor, CallId, Id, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, ThreadId, Timestamp,
-    Verb,
+    Actor, CallId, Invocation, Name, Outcome, Refusal, RefusalKind, RunId, Status, Timestamp, Verb,
 };
-use pentad_program::{Attendance, RunChange, StoreError};
+use pentad_program::{Attendance, Environment, RunChange, StoreError};
 use tokio::time::Instant;
 
 use crate::{Engine, verbs, view};
@@ -58,6 +57,11 @@ impl Context {
     /// Returns the agent whose memory and approvals apply.
     pub const fn agent(&self) -> &Name {
         &self.thread.agent
+    }
+
+    /// Returns the caller's own variables; without any, those of this process hold.
+    pub fn environment(&self) -> Option<&Environment> {
+        self.attendance.environment.as_deref()
     }
 
     /// Returns how long acts may still take.
@@ -110,23 +114,7 @@ pub(crate) fn crashed(verb: Verb, why: &str) -> Outcome {
         format!("{verb} ended unexpectedly: {why}."),
     )
     .next_step("read activity: shows how far it came");
-    unrecorded(verb, refusal)
-}
-
-/// Returns an outcome that no thread could be found for.
-fn unrecorded(verb: Verb, refusal: Refusal) -> Outcome {
-    Outcome {
-        status: Status::from(&refusal),
-        verb,
-        call: CallId::generate(),
-        thread: ThreadId(Id::from_bytes([0; 16])),
-        run: None,
-        text: refusal.to_text(),
-        omitted: None,
-        value: None,
-        parts: Vec::new(),
-        refusal: Some(refusal),
-    }
+    Outcome::unrecorded(verb, refusal)
 }
 
 impl Engine {
@@ -143,10 +131,10 @@ impl Engine {
             .await
         {
             Ok(context) => context,
-            Err(refusal) => return unrecorded(verb, refusal),
+            Err(refusal) => return Outcome::unrecorded(verb, refusal),
         };
         if let Err(error) = self.record_called(&context, verb, &invocation.arguments).await {
-            return unrecorded(verb, store_refusal(&error));
+            return Outcome::unrecorded(verb, store_refusal(&error));
         }
         let rendering = request
             .as_ref()

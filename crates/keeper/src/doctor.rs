@@ -20,6 +20,8 @@ pub struct Surroundings {
     pub path: Option<std::ffi::OsString>,
     /// The home directory.
     pub home_dir: Option<PathBuf>,
+    /// The names of the environment variables that are set.
+    pub variables: BTreeSet<String>,
     /// Whether a keeper runs in this home: its port is then in use by right.
     pub keeper_runs: bool,
 }
@@ -203,7 +205,13 @@ fn servers(config: &Config, around: &Surroundings, found: &mut Vec<Finding>) {
         if let Some(program) = missing_program(server, around) {
             let message = format!("'{program}' is not a program on PATH");
             let next = format!("install it, or write its whole path in servers.{name}.command");
-            found.push(finding(Severity::Error, subject, message, Some(next)));
+            found.push(finding(Severity::Error, subject.clone(), message, Some(next)));
+        }
+        // Other faces may well have it.
+        for missing in server.variables().difference(&around.variables) {
+            let message = format!("the environment variable '{missing}' is not set here");
+            let next = format!("set {missing} wherever a client of this server starts pentad");
+            found.push(finding(Severity::Info, subject.clone(), message, Some(next)));
         }
     }
 }
@@ -272,7 +280,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let config = format!(
             "[http]\nport = {port}\n[[roots]]\npath = \"~/gone\"\n[servers.a]\ncommand = \"no-such-program\"\n\
-             env = {{ K = \"${{secret:missing}}\" }}\n[servers.b]\ncommand = \"sh\"\n[servers.c]\ncommand = \"gone\"\n\
+             env = {{ K = \"${{secret:missing}}\" }}\n[servers.b]\ncommand = \"sh\"\nargs = [\"${{env:SET}}${{env:UNSET}}\"]\n[servers.c]\ncommand = \"gone\"\n\
              disabled = true\n"
         );
         std::fs::write(home.config_file(), config).unwrap();
@@ -287,6 +295,7 @@ mod tests {
         let around = Surroundings {
             path: Some(bin.into_os_string()),
             home_dir: Some(dir.path().to_path_buf()),
+            variables: ["SET".to_owned()].into(),
             keeper_runs: false,
         };
         let text = report(&examine(&home, &around), dir.path()).replace(&port.to_string(), "PORT");
@@ -297,6 +306,7 @@ mod tests {
         Error [server a] 'no-such-program' is not a program on PATH | install it, or write its whole path in servers.a.command
         Warning [root ~/gone] there is no such folder | mkdir -p HOME/gone, or remove the [[roots]] section
         Warning [http] 127.0.0.1:PORT cannot be used: Address already in use (os error 98) | see who holds it with ss -ltnp 'sport = :PORT', or set another [http] port
+        Info [server b] the environment variable 'UNSET' is not set here | set UNSET wherever a client of this server starts pentad
         ");
     }
 

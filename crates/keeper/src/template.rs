@@ -73,6 +73,30 @@ pub enum Piece {
     Command(String),
 }
 
+impl Piece {
+    fn value(&self, lookup: &dyn Lookup) -> Result<String, TemplateError> {
+        match self {
+            Self::Literal(literal) => Ok(literal.clone()),
+            Self::Secret(name) => {
+                let value = lookup.secret(name).ok_or_else(|| TemplateError::MissingSecret {
+                    name: name.to_string(),
+                })?;
+                Ok(value.reveal().to_owned())
+            }
+            Self::Env(name) => {
+                let missing = || TemplateError::MissingVariable { name: name.clone() };
+                lookup.variable(name).ok_or_else(missing)
+            }
+            Self::Command(command) => {
+                let output = lookup
+                    .command(command)
+                    .map_err(|reason| TemplateError::Command { reason })?;
+                Ok(output.strip_suffix('\n').unwrap_or(&output).to_owned())
+            }
+        }
+    }
+}
+
 /// Supplies what references name.
 pub trait Lookup {
     /// Returns a secret's value, if it is set.
@@ -162,6 +186,21 @@ impl Template {
         self.pieces.iter().all(|piece| matches!(piece, Piece::Literal(_)))
     }
 
+    /// Returns the template with its secrets and the output of its commands in place; references to variables stay.
+    ///
+    /// # Errors
+    /// Fails when a secret is not set or a command fails.
+    pub fn settled(&self, lookup: &dyn Lookup) -> Result<Self, TemplateError> {
+        let settle = |piece: &Piece| match piece {
+            Piece::Literal(_) | Piece::Env(_) => Ok(piece.clone()),
+            Piece::Secret(_) | Piece::Command(_) => piece.value(lookup).map(Piece::Literal),
+        };
+        Ok(Self {
+            source: self.source.clone(),
+            pieces: self.pieces.iter().map(settle).collect::<Result<_, _>>()?,
+        })
+    }
+
     /// Puts the values in.
     ///
     /// # Errors
@@ -169,25 +208,7 @@ impl Template {
     pub fn resolve(&self, lookup: &dyn Lookup) -> Result<SecretValue, TemplateError> {
         let mut text = String::new();
         for piece in &self.pieces {
-            match piece {
-                Piece::Literal(literal) => text.push_str(literal),
-                Piece::Secret(name) => {
-                    let value = lookup.secret(name).ok_or_else(|| TemplateError::MissingSecret {
-                        name: name.to_string(),
-                    })?;
-                    text.push_str(value.reveal());
-                }
-                Piece::Env(name) => {
-                    let missing = || TemplateError::MissingVariable { name: name.clone() };
-                    text.push_str(&lookup.variable(name).ok_or_else(missing)?);
-                }
-                Piece::Command(command) => {
-                    let output = lookup
-                        .command(command)
-                        .map_err(|reason| TemplateError::Command { reason })?;
-                    text.push_str(output.strip_suffix('\n').unwrap_or(&output));
-                }
-            }
+            text.push_str(&piece.value(lookup)?);
         }
         Ok(SecretValue::new(text))
     }

@@ -7,6 +7,7 @@ mod acting;
 mod client;
 mod config;
 mod connection;
+mod copies;
 mod core;
 mod document;
 mod elicit;
@@ -34,6 +35,8 @@ mod start;
 mod stderr;
 mod supervise;
 mod task;
+mod variant;
+mod way;
 mod wire;
 
 pub use self::acting::ResourceRead;
@@ -51,3 +54,4 @@ pub use self::login::{
 pub use self::offers::{Asking, FilledPrompt, Offers, PromptArgument, PromptOffer, ResourceOffer};
 pub use self::process::SpawnerLauncher;
 pub use self::source::{ConnectedServer, ServerError};
+pub use self::way::{ByCaller, Definition, Values, Way};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{CallId, RunId, ThreadId};
+use crate::id::{CallId, Id, RunId, ThreadId};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::verb::Verb;
 
@@ -109,6 +109,26 @@ pub struct Outcome {
     /// Why it was refused or waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
+}
+
+impl Outcome {
+    /// Returns the outcome of an invocation of which there is no record: no thread was found for it, or whoever keeps
+    /// the record was not reached. Its thread is none.
+    #[must_use]
+    pub fn unrecorded(verb: Verb, refusal: Refusal) -> Self {
+        Self {
+            status: Status::from(&refusal),
+            verb,
+            call: CallId::generate(),
+            thread: ThreadId(Id::from_bytes([0; 16])),
+            run: None,
+            text: refusal.to_text(),
+            omitted: None,
+            value: None,
+            parts: Vec::new(),
+            refusal: Some(refusal),
+        }
+    }
 }
 
 /// What one verb produced, before journal and view.

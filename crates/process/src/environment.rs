@@ -25,6 +25,12 @@ const NAMES: [&str; 16] = [
 /// Beginnings of names that pass.
 const PREFIXES: [&str; 4] = ["LC_", "WAYLAND_", "XDG_", "DBUS_"];
 
+/// Tells whether every face may send the variable of this name: it says where and how one works, and holds no secret.
+#[must_use]
+pub fn passes_always(name: &str) -> bool {
+    NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Returns what of a face's environment a command may see: the known names and the declared ones.
 ///
 /// A declared name that the face does not have is left out; whoever declared it asks for it.
@@ -32,11 +38,8 @@ const PREFIXES: [&str; 4] = ["LC_", "WAYLAND_", "XDG_", "DBUS_"];
 pub fn clean_env(face: &BTreeMap<OsString, OsString>, declared: &[String]) -> BTreeMap<OsString, OsString> {
     face.iter()
         .filter(|(name, _)| {
-            name.to_str().is_some_and(|name| {
-                NAMES.contains(&name)
-                    || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-                    || declared.iter().any(|declared| declared == name)
-            })
+            name.to_str()
+                .is_some_and(|name| passes_always(name) || declared.iter().any(|declared| declared == name))
         })
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()

@@ -41,7 +41,7 @@ mod wire;
 pub use capture::{CaptureLimits, Captured, capture, capture_until};
 pub use child::{Child, ChildOutput, ChildStdin};
 pub use command::{CommandExit, CommandSpec, EndedBy, Exit, Limits, MAX_ARGUMENT_BYTES, Stdio, Word};
-pub use environment::clean_env;
+pub use environment::{clean_env, passes_always};
 pub use error::{LaunchError, SpawnError};
 pub use host::spawner_main;
 pub use marker::{LEAVES_VARIABLE, RUN_VARIABLE};

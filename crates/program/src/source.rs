@@ -11,7 +11,7 @@ use pentad_model::{Caller, GrantSet, Name, Refusal, RunId, ThreadId, ToolDocumen
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::attend::Attendance;
+use crate::attend::{Attendance, Environment};
 
 /// Where a source stands. Health is a field of a hit, never a reason to lose one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,8 +51,16 @@ pub struct SourceStatus {
     pub readiness: Readiness,
     /// How many tools it has.
     pub tools: usize,
+    /// How many processes, or sessions, of it live at this moment.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copies: usize,
     /// What a person should know: broken files, shadowed names, dropped lines.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the form that serde asks for
+const fn is_zero(copies: &usize) -> bool {
+    *copies == 0
 }
 
 /// How bad a diagnostic is.
@@ -219,8 +227,16 @@ pub trait ToolSource: Send + Sync {
     /// Returns the source's state.
     fn status(&self) -> SourceStatus;
 
-    /// Returns what an approval of `document` is bound to: a hash over everything that would run.
-    fn closure_hash(&self, document: &ToolDocument) -> String;
+    /// Returns what an approval of `document` is bound to: a hash over everything that would run for a caller with these
+    /// variables; without any, for this process.
+    fn closure_hash(&self, document: &ToolDocument, environment: Option<&Environment>) -> String;
+
+    /// Returns what identifies the thing that is started or reached for a caller with these variables; nothing where there
+    /// is no such thing. An approval to read from the source is bound to it.
+    fn launch_fingerprint(&self, environment: Option<&Environment>) -> Option<String> {
+        let _ = environment;
+        None
+    }
 
     /// Calls one tool.
     ///
@@ -229,8 +245,14 @@ pub trait ToolSource: Send + Sync {
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure>;
 
     /// Learns about its tools when it does not know them yet, for example by starting a server that was never indexed.
-    /// Bounded by the source's own start limit.
-    async fn refresh(&self) {}
+    /// Bounded by the source's own start limit. What is started has the variables of `environment`, or of this process.
+    ///
+    /// # Errors
+    /// Says why its tools could not be learned.
+    async fn refresh(&self, environment: Option<&Environment>) -> Result<(), Refusal> {
+        let _ = environment;
+        Ok(())
+    }
 
     /// Ends everything that the source started, within `limit`.
     async fn shutdown(&self, limit: Duration) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pentad_model::{Refusal, RefusalKind, ToolDocument};
 use pentad_program::{
-    Diagnostic, Readiness, Severity, SourceStatus, ToolCall, ToolFailure, ToolOutput, ToolSource,
+    Diagnostic, Environment, Readiness, Severity, SourceStatus, ToolCall, ToolFailure, ToolOutput, ToolSource,
 };
 
 use crate::file::Form;
@@ -163,11 +163,12 @@ impl ToolSource for Library {
             source: LIBRARY.to_owned(),
             readiness: Readiness::Ready,
             tools: self.tools.len(),
+            copies: 0,
             diagnostics,
         }
     }
 
-    fn closure_hash(&self, document: &ToolDocument) -> String {
+    fn closure_hash(&self, document: &ToolDocument, _environment: Option<&Environment>) -> String {
         closure_hash(document)
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pentad_model::{Refusal, RefusalKind, ToolDocument};
 use pentad_program::{
-    Authored, Diagnostic, Readiness, Severity, SourceStatus, ToolAuthor, ToolCall, ToolFailure, ToolOutput,
-    ToolSource,
+    Authored, Diagnostic, Environment, Readiness, Severity, SourceStatus, ToolAuthor, ToolCall, ToolFailure,
+    ToolOutput, ToolSource,
 };
 
 use crate::edit::{Author, Registration};
@@ -319,11 +319,12 @@ impl ToolSource for RecipeSource {
             source: self.shared.name.clone(),
             readiness: Readiness::Ready,
             tools,
+            copies: 0,
             diagnostics,
         }
     }
 
-    fn closure_hash(&self, document: &ToolDocument) -> String {
+    fn closure_hash(&self, document: &ToolDocument, _environment: Option<&Environment>) -> String {
         closure_hash(document)
     }
 
@@ -345,10 +346,11 @@ impl ToolSource for RecipeSource {
         crate::call::call(recipe, self.launchers.as_ref(), call).await
     }
 
-    async fn refresh(&self) {
+    async fn refresh(&self, _environment: Option<&Environment>) -> Result<(), Refusal> {
         let shared = Arc::clone(&self.shared);
         // A scan that panicked leaves the old snapshot, which is what there is.
         drop(tokio::task::spawn_blocking(move || shared.rescan()).await);
+        Ok(())
     }
 
     async fn shutdown(&self, limit: Duration) {

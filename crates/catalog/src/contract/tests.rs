@@ -40,6 +40,7 @@ fn a_foreign_tools_contract_quotes_its_source() {
         source: "github".to_owned(),
         readiness: Readiness::Indexed,
         tools: 1,
+        copies: 0,
         diagnostics: Vec::new(),
     };
     insta::assert_snapshot!(contract(&tool, Some(&status)));

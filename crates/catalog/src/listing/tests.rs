@@ -82,3 +82,17 @@ fn one_source_is_listed_whole() {
     assert!(catalog.list_source("github", &nothing).is_none());
     insta::assert_snapshot!(catalog.list(&nothing).to_markdown(), @"There are no tools that you can call.");
 }
+
+#[test]
+fn m10_a_list_says_how_a_failed_source_is_tried_again_and_how_often_one_runs() {
+    let failed = FakeSource::named("failed", &[]);
+    failed.stands(Readiness::Disabled {
+        error: "server 'failed' ended: exit code 7".to_owned(),
+    });
+    let twice = FakeSource::named("twice", &[("look", "Looks.")]);
+    twice.runs(2);
+    let once = FakeSource::named("once", &[("look", "Looks.")]);
+    once.runs(1);
+    let listing = Catalog::new(vec![failed, twice, once]).list(&Visibility::everything());
+    insta::assert_snapshot!(listing.to_markdown());
+}

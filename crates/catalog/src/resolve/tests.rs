@@ -200,12 +200,20 @@ async fn refreshing_learns_a_sources_tools() {
     let later = FakeSource::named("later", &[]);
     later.stands(Readiness::Configured);
     let catalog = Catalog::new(vec![later]);
-    assert_eq!(catalog.refresh_source("later").await.unwrap().tools, 1);
+    assert_eq!(
+        catalog
+            .refresh_source("later", None)
+            .await
+            .unwrap()
+            .unwrap()
+            .tools,
+        1
+    );
     assert_eq!(
         shown(&catalog.resolve("found", &Visibility::everything())),
         "found later later/found"
     );
-    assert!(catalog.refresh_source("nobody").await.is_none());
+    assert!(catalog.refresh_source("nobody", None).await.unwrap().is_none());
 }
 
 proptest! {

@@ -1,3 +1,4 @@
+mod again;
 mod device;
 mod login;
 
@@ -23,7 +24,8 @@ Examples:
   pentad connect docs --url https://mcp.example.org/mcp
   pentad connect issues --url https://mcp.example.org/mcp --header 'X-Api-Key=${secret:issues}'
   pentad connect docs --login
-  pentad connect docs --login --device";
+  pentad connect docs --login --device
+  pentad connect files --again";
 
 /// Who shares one process of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -44,9 +46,12 @@ pub enum Sharing {
 /// A server with a url may want a person to log in: --login opens its page in a browser, waits, and keeps what comes of
 /// it among the secrets of the home. --device shows a page and a code instead, for machines without a browser: the person
 /// opens the page on any other device. --logout forgets the login.
+///
+/// A server that failed too often is not tried by itself any more. --again forgets its failures, starts it now, and prints
+/// what came of that.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["url", "command", "login", "logout"])))]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["url", "command", "login", "logout", "again"])))]
 pub struct Args {
     /// The server's name: a-z 0-9 _ -
     pub name: String,
@@ -62,6 +67,9 @@ pub struct Args {
     /// Forget the login
     #[arg(long, conflicts_with_all = ["command", "url"])]
     pub logout: bool,
+    /// Start a server that failed, now
+    #[arg(long, conflicts_with_all = ["command", "url", "login", "logout", "share", "trust", "replace"])]
+    pub again: bool,
     /// Print the page to log in, and open no browser
     #[arg(long, requires = "login")]
     pub no_browser: bool,
@@ -93,6 +101,9 @@ impl Args {
         require_no_agent("connecting a server")?;
         if self.trust {
             require_person_at_terminal("trusting a server")?;
+        }
+        if self.again {
+            return again::open(globals, &self.name, terminal);
         }
         let home = prepared_home(globals)?;
         let name = self.name.clone();
@@ -324,6 +335,8 @@ mod tests {
         assert!(server(&["--login", "--", "x"]).is_err());
         assert!(server(&["--login", "--logout"]).is_err());
         assert!(server(&["--device"]).is_err());
+        assert!(server(&["--again", "--", "x"]).is_err());
+        assert!(server(&["--again", "--replace"]).is_err());
         assert!(server(&["--login", "--device", "--no-browser"]).is_err());
     }
 

@@ -24,6 +24,9 @@ impl Args {
         let around = Surroundings {
             path: std::env::var_os("PATH"),
             home_dir: std::env::home_dir(),
+            variables: std::env::vars_os()
+                .filter_map(|(name, _)| name.into_string().ok())
+                .collect(),
             keeper_runs: home.state().is_dir() && KeeperLock::take(&home).is_err(),
         };
         let mut found = examine(&home, &around);

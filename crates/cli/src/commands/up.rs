@@ -74,7 +74,7 @@ impl Args {
             insecure_loopback: self.insecure_loopback,
             workspace: house.workspace.clone(),
         };
-        let ready = house.desk.serve_http(ask, house.closing()).await?;
+        let ready = house.desk.serve_http(ask, None, house.closing()).await?;
         let program =
             std::env::current_exe().map_or_else(|_| "pentad".to_owned(), |path| path.display().to_string());
         if !terminal.stream(&self::ready(&ready, &program, terminal)) {

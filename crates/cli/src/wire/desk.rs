@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use pentad_catalog::{Catalog, Decision};
 use pentad_engine::EngineHandle;
 use pentad_keeper::attach::{Desk, Explanation, HttpAsk, HttpReady, OpenForm};
+use pentad_keeper::config::ServerEntry;
 use pentad_keeper::{Config, Home};
 use pentad_model::approval::Approval;
 use pentad_model::{
@@ -68,9 +69,9 @@ impl LocalDesk {
 
     fn names(&self, config: &Config) -> Vec<String> {
         let mut names = config.env.names.clone();
-        let servers = config.servers.values();
-        let referred = servers.flat_map(|entry| entry.templates().flat_map(|t| t.variables()));
-        names.extend(referred.map(str::to_owned));
+        names.extend(config.servers.values().flat_map(ServerEntry::variables));
+        let token = config.http.token.iter().flat_map(|token| token.variables());
+        names.extend(token.map(str::to_owned));
         let found = self.recipes.discovery().entries;
         let recipes = found.iter().filter_map(|entry| entry.recipe.as_ref().ok());
         names.extend(recipes.flat_map(|recipe| recipe.fields.env.iter().cloned()));
@@ -178,8 +179,13 @@ impl Desk for LocalDesk {
         }
     }
 
-    async fn serve_http(&self, ask: HttpAsk, closing: CancellationToken) -> Result<HttpReady, Refusal> {
-        http::serve(self, ask, closing).await
+    async fn serve_http(
+        &self,
+        ask: HttpAsk,
+        environment: Option<Arc<Environment>>,
+        closing: CancellationToken,
+    ) -> Result<HttpReady, Refusal> {
+        http::serve(self, ask, environment, closing).await
     }
 
     async fn catch_up(&self) {
@@ -188,6 +194,18 @@ impl Desk for LocalDesk {
 
     async fn statuses(&self) -> Result<Vec<SourceStatus>, Refusal> {
         Ok(self.catalog.statuses())
+    }
+
+    async fn open_again(
+        &self,
+        server: &str,
+        environment: Option<Arc<Environment>>,
+    ) -> Result<SourceStatus, Refusal> {
+        let config = self.config();
+        let environment = environment.as_deref();
+        self.servers
+            .open_again(server, &config, &self.catalog, environment)
+            .await
     }
 
     fn wanted_variables(&self) -> (u64, Vec<String>) {
@@ -206,17 +224,6 @@ impl Desk for LocalDesk {
                 });
                 (state_of(&names), names)
             }
-        }
-    }
-
-    async fn learn(&self, environment: &Environment) {
-        let new = self.variables.learn(&environment.0);
-        if new.is_empty() {
-            return;
-        }
-        self.servers.forget_those_with(&new).await;
-        if let Err(error) = self.servers.apply(&self.config(), &self.catalog).await {
-            tracing::warn!(%error, "servers could not be made with what a face sent");
         }
     }
 

@@ -8,10 +8,9 @@ use pentad_model::{Refusal, RefusalKind};
 use pentad_process::clean_env;
 use pentad_recipe::{Environment, Job};
 
-/// The variables that an open home knows. They live in memory only.
-#[derive(Default)]
+/// The variables of this process, and what of a caller's counts. They live in memory only.
 pub struct Variables {
-    known: RwLock<BTreeMap<OsString, OsString>>,
+    own: BTreeMap<OsString, OsString>,
     /// Names that the configuration declares.
     declared: RwLock<Vec<String>>,
 }
@@ -20,7 +19,7 @@ impl Variables {
     /// Returns the variables of this process; `declared` are names that commands may see besides the standard ones.
     pub fn of_process(declared: Vec<String>) -> Arc<Self> {
         Arc::new(Self {
-            known: RwLock::new(std::env::vars_os().collect()),
+            own: std::env::vars_os().collect(),
             declared: RwLock::new(declared),
         })
     }
@@ -38,23 +37,9 @@ impl Variables {
             .clone()
     }
 
-    /// Takes what is not known yet, and returns the names of it. What is known stays: servers that are shared were
-    /// started with it.
-    pub fn learn(&self, sent: &BTreeMap<OsString, OsString>) -> Vec<OsString> {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let mut new = Vec::new();
-        for (name, value) in sent {
-            if !known.contains_key(name) {
-                known.insert(name.clone(), value.clone());
-                new.push(name.clone());
-            }
-        }
-        new
-    }
-
-    /// Returns all of them.
-    pub fn all(&self) -> BTreeMap<OsString, OsString> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns the variables of this process: those of calls that bring none.
+    pub const fn own(&self) -> &BTreeMap<OsString, OsString> {
+        &self.own
     }
 }
 
@@ -62,7 +47,7 @@ impl Variables {
 pub fn of_commands(variables: Arc<Variables>) -> Arc<Environment> {
     Arc::new(move |job: &Job| match &job.environment {
         Some(sent) => visible(&sent.0, &variables.declared(), job),
-        None => visible(&variables.all(), &variables.declared(), job),
+        None => visible(variables.own(), &variables.declared(), job),
     })
 }
 

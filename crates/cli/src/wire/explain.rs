@@ -77,7 +77,13 @@ impl CatalogContracts {
         Ok(explained.iter().map(|e| (e.command(), e.to_value())).collect())
     }
 
-    fn verdict(&self, entry: &Entry, invocation: &Invocation, input: &Map<String, Value>) -> String {
+    fn verdict(
+        &self,
+        entry: &Entry,
+        invocation: &Invocation,
+        input: &Map<String, Value>,
+        environment: Option<&Environment>,
+    ) -> String {
         let document = &entry.document;
         let act = Act {
             verb: GrantVerb::Call,
@@ -91,7 +97,7 @@ impl CatalogContracts {
             read_only_trusted: document.is_trusted_read_only(),
             destructive: document.is_destructive(),
             input_hash: input_hash(input).unwrap_or_default(),
-            closure_hash: entry.source.closure_hash(document),
+            closure_hash: entry.source.closure_hash(document, environment),
             question: String::new(),
         };
         match self.gate.would_ask(&act, &Authority::everything()) {
@@ -125,7 +131,7 @@ impl CatalogContracts {
         if !errors.is_empty() {
             return Err(unfit(&entry.document.tool, &errors));
         }
-        let verdict = self.verdict(&entry, invocation, &input);
+        let verdict = self.verdict(&entry, invocation, &input, environment.as_deref());
         let value = Value::Object(input);
         let commands = self.commands(&entry, invocation, &value, environment)?;
         let name = entry.document.tool.to_string();

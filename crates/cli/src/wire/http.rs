@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pentad_engine::EngineHandle;
 use pentad_keeper::Secrets;
 use pentad_keeper::attach::{HttpAsk, HttpReady};
 use pentad_model::invocation::Workspace;
-use pentad_model::{Name, Refusal, RefusalKind, Timestamp};
-use pentad_program::{Attachment, Store};
+use pentad_model::{Invocation, Name, Outcome, Refusal, RefusalKind, Timestamp};
+use pentad_program::{Attachment, Attendance, Environment, Store, Verbs};
 use pentad_web::{Access, Attachments, Face, Tokens};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,12 @@ use super::lookup::HomeLookup;
 ///
 /// # Errors
 /// Refuses addresses that are in use or reachable from elsewhere without a configured token.
-pub async fn serve(desk: &LocalDesk, ask: HttpAsk, closing: CancellationToken) -> Result<HttpReady, Refusal> {
+pub async fn serve(
+    desk: &LocalDesk,
+    ask: HttpAsk,
+    environment: Option<Arc<Environment>>,
+    closing: CancellationToken,
+) -> Result<HttpReady, Refusal> {
     let config = desk.config();
     let http = &config.http;
     let address = SocketAddr::new(ask.bind.unwrap_or(http.bind), ask.port.unwrap_or(http.port));
@@ -32,7 +38,7 @@ pub async fn serve(desk: &LocalDesk, ask: HttpAsk, closing: CancellationToken) -
     let access = if ask.insecure_loopback {
         Access::InsecureLoopback
     } else {
-        Access::Tokens(tokens(desk, &ask.clients).await?)
+        Access::Tokens(tokens(desk, &ask.clients, environment.as_deref()).await?)
     };
     let fault = |error: &dyn std::fmt::Display| split(&error.to_string());
     let listener = pentad_web::listen(address).await.map_err(|error| fault(&error))?;
@@ -44,7 +50,7 @@ pub async fn serve(desk: &LocalDesk, ask: HttpAsk, closing: CancellationToken) -
             Access::Tokens(tokens) => tokens.printable(),
         },
     };
-    let face = face(desk, access, ask.workspace);
+    let face = face(desk, access, ask.workspace, environment);
     let serving = pentad_web::serve(listener, face, closing);
     desk.serving.spawn(async move {
         if let Err(error) = serving.await {
@@ -87,7 +93,11 @@ fn split(text: &str) -> Refusal {
     }
 }
 
-async fn tokens(desk: &LocalDesk, more: &[Name]) -> Result<Tokens, Refusal> {
+async fn tokens(
+    desk: &LocalDesk,
+    more: &[Name],
+    environment: Option<&Environment>,
+) -> Result<Tokens, Refusal> {
     let config = desk.config();
     let mut clients: Vec<Name> = config.clients.keys().chain(more).cloned().collect();
     clients.sort();
@@ -97,7 +107,7 @@ async fn tokens(desk: &LocalDesk, more: &[Name]) -> Result<Tokens, Refusal> {
     if let Some(template) = config.http.token.clone() {
         let lookup = HomeLookup {
             secrets: Secrets::of(&desk.home),
-            face: desk.variables.all(),
+            face: environment.map_or_else(|| desk.variables.own().clone(), |sent| sent.0.clone()),
             spawner: Arc::clone(&desk.spawner),
             runtime: Handle::current(),
         };
@@ -110,7 +120,12 @@ async fn tokens(desk: &LocalDesk, more: &[Name]) -> Result<Tokens, Refusal> {
     Ok(tokens)
 }
 
-fn face(desk: &LocalDesk, access: Access, workspace: Workspace) -> Face {
+fn face(
+    desk: &LocalDesk,
+    access: Access,
+    workspace: Workspace,
+    environment: Option<Arc<Environment>>,
+) -> Face {
     let config = desk.config();
     let limits = &config.limits;
     let projects = config.projects.iter().filter_map(|(path, project)| {
@@ -123,7 +138,10 @@ fn face(desk: &LocalDesk, access: Access, workspace: Workspace) -> Face {
         Some((name, workspace))
     });
     Face {
-        verbs: Arc::new(desk.verbs.clone()),
+        verbs: Arc::new(OnBehalf {
+            verbs: desk.verbs.clone(),
+            environment,
+        }),
         store: Arc::clone(&desk.store),
         attachments: Arc::new(Kept {
             store: Arc::clone(&desk.store),
@@ -139,6 +157,20 @@ fn face(desk: &LocalDesk, access: Access, workspace: Workspace) -> Face {
         attachment_bytes: limits.attachment_bytes,
         heartbeat: Duration::from_secs(15),
         drain: Duration::from_secs(5),
+    }
+}
+
+/// Verbs whose calls have the variables of whoever asked for HTTP to be served.
+struct OnBehalf {
+    verbs: EngineHandle,
+    environment: Option<Arc<Environment>>,
+}
+
+#[async_trait]
+impl Verbs for OnBehalf {
+    async fn invoke(&self, invocation: Invocation, mut attendance: Attendance) -> Outcome {
+        attendance.environment = self.environment.clone();
+        self.verbs.invoke(invocation, attendance).await
     }
 }
 

@@ -104,8 +104,8 @@ fn share_secrets(home: &Home, scratch: &Home, plan: &Plan, text: &str) -> anyhow
 async fn learn(opened: &Opened, names: Vec<&str>, start: bool, sizes: &mut Sizes) {
     let catalog = &opened.desk.catalog;
     let learn_one = |name: String| async move {
-        if start {
-            catalog.refresh_source(&name).await;
+        if start && let Err(refusal) = catalog.refresh_source(&name, None).await {
+            tracing::debug!(server = %name, %refusal, "a server could not be asked for its tools");
         }
         let source = catalog.source(&name)?;
         let known = matches!(source.status().readiness, Readiness::Ready | Readiness::Indexed);

@@ -1,6 +1,7 @@
 //! Wiring: the one place where the parts of a home are put together.
 
 mod desk;
+mod entry;
 mod environment;
 mod explain;
 mod forms;
@@ -40,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::desk::LocalDesk;
-use self::environment::Variables;
+pub use self::environment::Variables;
 use self::explain::CatalogContracts;
 use self::forms::OpenForms;
 pub use self::key::{home_key, state_key};

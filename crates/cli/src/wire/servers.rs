@@ -2,22 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use pentad_catalog::Catalog;
-use pentad_keeper::config::{OauthEntry, ServerEntry, Share};
-use pentad_keeper::template::{Template, TemplateError};
+use pentad_keeper::config::{ServerEntry, Share};
 use pentad_keeper::{Config, Home, Lookup, SecretValue, Secrets};
 use pentad_mcp::{
-    CommandLine, ConnectedServer, DEPTH_VARIABLE, Elicitor, Endpoint, LoginSettings, Reach, ServerConfig,
-    ServerLimits, ServerLog, ServerRuntime, ToolTrust,
+    ConnectedServer, DEPTH_VARIABLE, Elicitor, ServerConfig, ServerLimits, ServerLog, ServerRuntime,
+    ToolTrust,
 };
+use pentad_model::{Refusal, RefusalKind};
 use pentad_process::{Spawner, clean_env};
+use pentad_program::{Environment, Readiness, SourceStatus, ToolSource as _};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use super::entry::way;
 use super::environment::Variables;
 use super::lookup::HomeLookup;
 use super::tokens::HomeTokens;
@@ -136,14 +138,51 @@ impl Servers {
         Ok(())
     }
 
-    /// Has the servers made again, at the next [`Self::apply`], whose entries refer to one of these variables.
-    pub async fn forget_those_with(&self, names: &[OsString]) {
-        self.known.lock().await.retain(|_, entry| {
-            !entry
-                .templates()
-                .flat_map(|template| template.variables())
-                .any(|name| names.iter().any(|new| new.as_os_str() == name))
-        });
+    /// Starts a server although it failed too often to be tried by itself. One that could not be used at all is made
+    /// again first: what it lacked may be there by now.
+    ///
+    /// # Errors
+    /// Refuses names of no server, and says why one could not be started.
+    pub async fn open_again(
+        &self,
+        name: &str,
+        config: &Config,
+        catalog: &Catalog,
+        environment: Option<&Environment>,
+    ) -> Result<SourceStatus, Refusal> {
+        if self.get(name).is_none() {
+            self.known.lock().await.remove(name);
+            if let Err(error) = self.apply(config, catalog).await {
+                let text = format!("The server '{name}' cannot be made again: {error:#}.");
+                return Err(Refusal::new(RefusalKind::Unavailable, name, text)
+                    .next_step("pentad doctor lists what is wrong"));
+            }
+        }
+        if let Some(server) = self.get(name) {
+            server.open_again(environment).await?;
+            return Ok(server.status());
+        }
+        Err(match config.servers.get(name) {
+            Some(entry) if entry.disabled => {
+                let text = format!("The server '{name}' is switched off.");
+                Refusal::new(RefusalKind::Unavailable, name, text)
+                    .next_step(format!("a person removes disabled from [servers.{name}]"))
+            }
+            Some(_) => {
+                let status = catalog.source(name).map(|source| source.status().readiness);
+                let why = match status {
+                    Some(Readiness::Disabled { error }) => error,
+                    _ => "its entry is not in force".to_owned(),
+                };
+                Unusable::new(name, why).refusal()
+            }
+            None => {
+                let text = format!("There is no connected server '{name}'.");
+                Refusal::new(RefusalKind::NotFound, name, text)
+                    .supported(config.servers.keys())
+                    .next_step(format!("pentad connect {name} -- COMMAND connects one"))
+            }
+        })
     }
 
     /// Has the servers made again whose entries refer to secrets that have changed since they were made. A token that is
@@ -156,18 +195,19 @@ impl Servers {
     }
 
     async fn make(&self, config: &Config, fresh: Vec<(String, ServerEntry)>) -> anyhow::Result<Vec<Made>> {
-        let face = self.variables.all();
-        let mut runtime = runtime(&self.home, config, &face, &self.spawner, &self.starts)?;
+        let own = self.variables.own();
+        let mut runtime = runtime(&self.home, own, &self.spawner, &self.starts)?;
         runtime.log = Some(Arc::clone(&self.log));
         // Any face that attaches later may be able to show a form.
         runtime.elicitor = Some(Arc::clone(&self.elicitor));
         let lookup = HomeLookup {
             secrets: Secrets::of(&self.home),
-            face,
+            face: own.clone(),
             spawner: Arc::clone(&self.spawner),
             runtime: Handle::current(),
         };
         let limits = default_limits(config);
+        let variables = Arc::clone(&self.variables);
         let used = fresh
             .iter()
             .map(|(name, entry)| (name.clone(), values_of(entry, &lookup.secrets)));
@@ -176,7 +216,7 @@ impl Servers {
             fresh
                 .into_iter()
                 .map(|(name, entry)| {
-                    let made = server(&name, &entry, &limits, &runtime, &lookup);
+                    let made = server(&name, &entry, &limits, &runtime, &lookup, &variables);
                     (name, made)
                 })
                 .collect()
@@ -205,14 +245,15 @@ fn server(
     limits: &ServerLimits,
     runtime: &ServerRuntime,
     lookup: &HomeLookup,
+    variables: &Arc<Variables>,
 ) -> Result<Arc<ConnectedServer>, String> {
-    let config = server_config(name, entry, limits, lookup)?;
+    let config = server_config(name, entry, limits, lookup, variables)?;
     ConnectedServer::new(config, runtime.clone())
         .map(Arc::new)
         .map_err(|error| error.to_string())
 }
 
-/// Returns an entry of the configuration with its references resolved.
+/// Returns an entry of the configuration, with its references resolved but for the variables of callers.
 ///
 /// # Errors
 /// Says in a sentence what cannot be used; no secret is in it.
@@ -221,12 +262,9 @@ pub fn server_config(
     entry: &ServerEntry,
     limits: &ServerLimits,
     lookup: &dyn Lookup,
+    variables: &Arc<Variables>,
 ) -> Result<ServerConfig, String> {
-    let reach = match &entry.url {
-        Some(url) => Reach::Url(endpoint(url, entry, lookup)?),
-        None => Reach::Command(command_line(entry, lookup).map_err(|error| error.to_string())?),
-    };
-    let mut config = ServerConfig::new(name, reach);
+    let mut config = ServerConfig::new(name, way(name, entry, lookup, variables)?);
     config.share = match entry.share.unwrap_or(Share::Home) {
         Share::Home => pentad_mcp::Share::Home,
         Share::Workspace => pentad_mcp::Share::Workspace,
@@ -249,68 +287,10 @@ pub fn server_config(
         start_timeout: entry.start_timeout.map_or(limits.start_timeout, |p| p.0),
         idle_timeout: entry.idle_timeout.map_or(limits.idle_timeout, |p| p.0),
         call_timeout: entry.call_timeout.map_or(limits.call_timeout, |p| p.0),
+        max_copies: entry.max_copies.map_or(limits.max_copies, NonZeroUsize::get),
         ..limits.clone()
     };
     Ok(config)
-}
-
-fn resolve(template: &Template, lookup: &dyn Lookup) -> Result<String, TemplateError> {
-    template.resolve(lookup).map(|value| value.reveal().to_owned())
-}
-
-fn resolve_all(
-    templates: &BTreeMap<String, Template>,
-    lookup: &dyn Lookup,
-) -> Result<BTreeMap<String, String>, TemplateError> {
-    templates
-        .iter()
-        .map(|(key, template)| Ok((key.clone(), resolve(template, lookup)?)))
-        .collect()
-}
-
-fn command_line(entry: &ServerEntry, lookup: &dyn Lookup) -> Result<CommandLine, TemplateError> {
-    let home_dir = std::env::var_os("HOME").map(PathBuf::from);
-    let program = entry.command.as_ref().map(|command| resolve(command, lookup));
-    Ok(CommandLine {
-        program: program.transpose()?.unwrap_or_default(),
-        args: entry
-            .args
-            .iter()
-            .map(|arg| resolve(arg, lookup))
-            .collect::<Result<_, _>>()?,
-        env: resolve_all(&entry.env, lookup)?,
-        cwd: entry
-            .cwd
-            .as_ref()
-            .map(|cwd| pentad_keeper::doctor::expand_tilde(cwd, home_dir.as_deref())),
-    })
-}
-
-fn endpoint(url: &Template, entry: &ServerEntry, lookup: &dyn Lookup) -> Result<Endpoint, String> {
-    let text = |error: TemplateError| error.to_string();
-    let url = resolve(url, lookup).map_err(text)?;
-    let headers = resolve_all(&entry.headers, lookup).map_err(text)?;
-    let mut endpoint = Endpoint::new(&url, &headers).map_err(|error| error.to_string())?;
-    if let Some(oauth) = &entry.oauth {
-        endpoint.login = login(oauth, lookup).map_err(text)?;
-    }
-    Ok(endpoint)
-}
-
-fn login(oauth: &OauthEntry, lookup: &dyn Lookup) -> Result<LoginSettings, TemplateError> {
-    let optional = |template: &Option<Template>| {
-        template
-            .as_ref()
-            .map(|template| resolve(template, lookup))
-            .transpose()
-    };
-    Ok(LoginSettings {
-        client_id: optional(&oauth.client_id)?,
-        client_secret: optional(&oauth.client_secret)?,
-        client_metadata_url: oauth.client_metadata_url.clone(),
-        scopes: oauth.scopes.clone(),
-        redirect_port: oauth.redirect_port,
-    })
 }
 
 /// Returns the limits of a server whose entry names none.
@@ -325,12 +305,12 @@ pub fn default_limits(config: &Config) -> ServerLimits {
 
 fn runtime(
     home: &Home,
-    config: &Config,
-    face: &BTreeMap<OsString, OsString>,
+    own: &BTreeMap<OsString, OsString>,
     spawner: &Arc<Spawner>,
     starts: &Arc<Semaphore>,
 ) -> anyhow::Result<ServerRuntime> {
-    let env = clean_env(face, &config.env.names)
+    // What the configuration declares besides comes from whoever calls.
+    let env = clean_env(own, &[])
         .into_iter()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
         .collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pentad_model::{Refusal, RefusalKind, ToolDocument};
-use pentad_program::{Readiness, SourceStatus, ToolCall, ToolFailure, ToolOutput, ToolSource};
+use pentad_program::{Environment, Readiness, SourceStatus, ToolCall, ToolFailure, ToolOutput, ToolSource};
 
 /// A source without tools that says why.
 pub struct Unusable {
@@ -19,6 +19,15 @@ impl Unusable {
             name: name.to_owned(),
             why,
         }
+    }
+
+    /// Says why it cannot be used.
+    pub fn refusal(&self) -> Refusal {
+        let name = self.name.as_str();
+        let message = format!("The server '{name}' cannot be used: {}.", self.why);
+        Refusal::new(RefusalKind::Unavailable, name, message).next_step(format!(
+            "pentad doctor lists what is wrong; a person mends it, then runs pentad connect {name} --again"
+        ))
     }
 }
 
@@ -43,20 +52,16 @@ impl ToolSource for Unusable {
                 error: self.why.clone(),
             },
             tools: 0,
+            copies: 0,
             diagnostics: Vec::new(),
         }
     }
 
-    fn closure_hash(&self, _document: &ToolDocument) -> String {
+    fn closure_hash(&self, _document: &ToolDocument, _environment: Option<&Environment>) -> String {
         String::new()
     }
 
     async fn call(&self, _call: ToolCall) -> Result<ToolOutput, ToolFailure> {
-        let message = format!("The server '{}' cannot be used: {}.", self.name, self.why);
-        Err(
-            Refusal::new(RefusalKind::Unavailable, self.name.as_str(), message)
-                .next_step("pentad doctor lists what is wrong")
-                .into(),
-        )
+        Err(self.refusal().into())
     }
 }

@@ -27,12 +27,19 @@ impl Up {
 
     /// Starts one with these further arguments.
     pub fn start_with(place: &Place, more: &[&str]) -> Self {
+        Self::start_with_variables(place, more, &[])
+    }
+
+    /// Starts one with these further arguments and variables.
+    pub fn start_with_variables(place: &Place, more: &[&str], variables: &[(&str, &str)]) -> Self {
         let words: Vec<&str> = ["up", "--port", "0", "--json"]
             .iter()
             .chain(more)
             .copied()
             .collect();
-        let mut child = place.pentad(&words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = place.pentad(&words);
+        command.envs(variables.iter().copied());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap())
             .read_line(&mut line)

@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use pentad_catalog::Catalog;
 use pentad_model::tool::{Hints, ToolKind};
 use pentad_model::{ToolDocument, ToolRef};
-use pentad_program::{Readiness, SourceStatus, Store, ToolCall, ToolFailure, ToolOutput, ToolSource};
+use pentad_program::{
+    Environment, Readiness, SourceStatus, Store, ToolCall, ToolFailure, ToolOutput, ToolSource,
+};
 use serde_json::Value;
 
 /// What the builtins work on.
@@ -88,11 +90,12 @@ impl ToolSource for BuiltinSource {
             source: "builtin".to_owned(),
             readiness: Readiness::Ready,
             tools: self.documents.len(),
+            copies: 0,
             diagnostics: Vec::new(),
         }
     }
 
-    fn closure_hash(&self, document: &ToolDocument) -> String {
+    fn closure_hash(&self, document: &ToolDocument, _environment: Option<&Environment>) -> String {
         document.cid().unwrap_or_default()
     }
 

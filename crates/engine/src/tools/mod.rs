@@ -12,7 +12,7 @@ use pentad_model::event::{EventBody, NewEvent};
 use pentad_model::outcome::Product;
 use pentad_model::verb::{Read, Write};
 use pentad_model::{Address, GrantSet, Refusal, RefusalKind, Timestamp};
-use pentad_program::{Durability, Readiness, Store, ToolAuthor};
+use pentad_program::{Durability, Environment, Readiness, Store, ToolAuthor};
 use pentad_space::{AddressFamily, Scene};
 use serde_json::{Value, json};
 
@@ -57,6 +57,7 @@ impl ToolsFamily {
     }
 
     async fn list(&self, scene: &Scene, read: &Read) -> Result<Product, Refusal> {
+        let environment = scene.attendance.environment.as_deref();
         let visible = self.visible(scene).await?;
         let source = read.options.text("source");
         match read.options.text("query") {
@@ -64,7 +65,7 @@ impl ToolsFamily {
             None => {
                 let listing = match source {
                     None => self.catalog.list(&visible),
-                    Some(source) => self.list_source(source, &visible).await?,
+                    Some(source) => self.list_source(source, &visible, environment).await?,
                 };
                 Ok(Product::text(listing.to_markdown(), "~/tools/").value(json!(listing)))
             }
@@ -87,7 +88,12 @@ impl ToolsFamily {
     }
 
     /// Lists one source. A server that was never seen is started for that, once, within its own limit.
-    async fn list_source(&self, source: &str, visible: &Visibility) -> Result<Listing, Refusal> {
+    async fn list_source(
+        &self,
+        source: &str,
+        visible: &Visibility,
+        environment: Option<&Environment>,
+    ) -> Result<Listing, Refusal> {
         let unseen = |listing: &Listing| {
             listing
                 .sources
@@ -100,7 +106,13 @@ impl ToolsFamily {
             .as_ref()
             .is_some_and(unseen)
         {
-            self.catalog.refresh_source(source).await;
+            let learned = self.catalog.refresh_source(source, environment).await;
+            // What kept it from even being started is known to nobody else, and there is nothing else to show.
+            if let (Err(refusal), Some(listing)) = (learned, self.catalog.list_source(source, visible))
+                && unseen(&listing)
+            {
+                return Err(refusal);
+            }
         }
         self.catalog.list_source(source, visible).ok_or_else(|| {
             let known = self
@@ -120,15 +132,23 @@ impl ToolsFamily {
 
     async fn one(&self, scene: &Scene, name: &str) -> Result<Product, Refusal> {
         let visible = self.visible(scene).await?;
-        if let Some(source) = name.strip_suffix('/')
-            && let Ok(listing) = self.list_source(source, &visible).await
-        {
-            let text = listing.to_markdown();
-            return Ok(Product::text(text, format!("~/tools/{source}/")).value(json!(listing)));
+        let environment = scene.attendance.environment.as_deref();
+        if let Some(source) = name.strip_suffix('/') {
+            match self.list_source(source, &visible, environment).await {
+                Ok(listing) => {
+                    let text = listing.to_markdown();
+                    let address = format!("~/tools/{source}/");
+                    return Ok(Product::text(text, address).value(json!(listing)));
+                }
+                Err(refusal) if refusal.kind != RefusalKind::NotFound => return Err(refusal),
+                // It may be the name of a tool.
+                Err(_) => {}
+            }
         }
         let mut resolution = self.catalog.resolve(name, &visible);
+        let mut learned = Ok(None);
         if let Resolution::SourceUnknownTools { source, .. } = &resolution {
-            self.catalog.refresh_source(source).await;
+            learned = self.catalog.refresh_source(source, environment).await;
             resolution = self.catalog.resolve(name, &visible);
         }
         match resolution {
@@ -154,6 +174,10 @@ impl ToolsFamily {
             }
             Resolution::Unknown { nearest } => Err(unknown_tool(name, &nearest)),
             Resolution::SourceUnknownTools { source, status } => {
+                // What kept it from even being started is known to nobody else.
+                if let (Readiness::Configured, Err(refusal)) = (&status.readiness, learned) {
+                    return Err(refusal);
+                }
                 let state = readiness_words(&status.readiness);
                 let message = format!("The tools of '{source}' are not known yet: {state}.");
                 Err(Refusal::new(RefusalKind::Unavailable, name, message)

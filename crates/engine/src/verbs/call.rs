@@ -8,6 +8,7 @@ use pentad_model::event::EventBody;
 use pentad_model::outcome::Product;
 use pentad_model::verb::Call;
 use pentad_model::{Refusal, RefusalKind};
+use pentad_program::Readiness;
 use serde_json::{Map, Value, json};
 
 use super::execute::{self, Job};
@@ -55,10 +56,11 @@ impl Engine {
         let visible = self.visibility(context);
         let catalog = &self.parts.catalog;
         let mut resolution = catalog.resolve(name, &visible);
+        let mut learned = Ok(None);
         if let Resolution::SourceUnknownTools { source, .. } = &resolution {
             self.record(context, None).await.map_err(|e| store_refusal(&e))?;
             // The server was never seen: its tools become known by starting it, once, within its own limit.
-            catalog.refresh_source(source).await;
+            learned = catalog.refresh_source(source, context.environment()).await;
             resolution = catalog.resolve(name, &visible);
         }
         match resolution {
@@ -72,6 +74,10 @@ impl Engine {
             .supported(candidates.iter().map(ToString::to_string))),
             Resolution::Unknown { nearest } => Err(unknown_tool(name, &nearest)),
             Resolution::SourceUnknownTools { source, status } => {
+                // What kept it from even being started is known to nobody else.
+                if let (Readiness::Configured, Err(refusal)) = (&status.readiness, learned) {
+                    return Err(refusal);
+                }
                 let state = readiness_words(&status.readiness);
                 let message = format!("The tools of '{source}' are not known yet: {state}.");
                 Err(Refusal::new(RefusalKind::Unavailable, name, message)

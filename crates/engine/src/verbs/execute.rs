@@ -67,7 +67,7 @@ impl Engine {
             read_only_trusted: document.is_trusted_read_only(),
             destructive: document.is_destructive(),
             input_hash: hash_of(Some(&job.input))?,
-            closure_hash: job.entry.source.closure_hash(document),
+            closure_hash: job.entry.source.closure_hash(document, context.environment()),
             question: self
                 .parts
                 .redactor
@@ -123,7 +123,7 @@ impl Record {
         let read_only = document.is_trusted_read_only();
         let mut events = vec![context.event(Some(run), EventBody::RunStarted { title: tool.clone() })];
         if !read_only {
-            let closure = job.entry.source.closure_hash(document);
+            let closure = job.entry.source.closure_hash(document, context.environment());
             events.push(context.event(
                 Some(run),
                 EventBody::Intent {

@@ -19,8 +19,8 @@ use pentad_model::{
     Actor, Invocation, Outcome, Refusal, RefusalKind, Timestamp, ToolDocument, ToolRef, Verb,
 };
 use pentad_program::{
-    Attendance, Authored, Content, Readiness, SourceStatus, Store, StreamCapture, ToolAuthor, ToolCall,
-    ToolFailure, ToolOutput, ToolSource, Verbs,
+    Attendance, Authored, Content, Environment, Readiness, SourceStatus, Store, StreamCapture, ToolAuthor,
+    ToolCall, ToolFailure, ToolOutput, ToolSource, Verbs,
 };
 use pentad_space::{SelfFacts, Space, SpaceLimits, SpaceParts, WebPolicy};
 use serde_json::{Value, json};
@@ -220,11 +220,12 @@ impl ToolSource for Scripted {
             source: "fake".to_owned(),
             readiness: Readiness::Ready,
             tools: 7,
+            copies: 0,
             diagnostics: Vec::new(),
         }
     }
 
-    fn closure_hash(&self, document: &ToolDocument) -> String {
+    fn closure_hash(&self, document: &ToolDocument, _environment: Option<&Environment>) -> String {
         document.cid().unwrap()
     }
 

@@ -48,6 +48,9 @@ pub(super) enum FaceCall {
         id: String,
         answer: FormAnswer,
     },
+    OpenAgain {
+        server: String,
+    },
 }
 
 /// An event as it travels: its place in the journal is no part of the event itself.

@@ -132,11 +132,16 @@ pub trait Desk: Verbs {
     /// Refuses when the journal cannot be read.
     async fn follow(&self, after: u64, limit: usize) -> Result<Vec<Event>, Refusal>;
 
-    /// Serves HTTP until `closing`.
+    /// Serves HTTP until `closing`. What comes in that way has these variables; without any, those of this process.
     ///
     /// # Errors
     /// Refuses addresses that are in use or that would be open to other machines.
-    async fn serve_http(&self, ask: HttpAsk, closing: CancellationToken) -> Result<HttpReady, Refusal>;
+    async fn serve_http(
+        &self,
+        ask: HttpAsk,
+        environment: Option<Arc<Environment>>,
+        closing: CancellationToken,
+    ) -> Result<HttpReady, Refusal>;
 
     /// Takes into force what was saved before this was called: whoever attaches finds what was written just before.
     async fn catch_up(&self);
@@ -147,12 +152,20 @@ pub trait Desk: Verbs {
     /// Refuses when the desk is somewhere else and cannot be reached.
     async fn statuses(&self) -> Result<Vec<SourceStatus>, Refusal>;
 
+    /// Starts a server although it failed too often to be tried by itself, with these variables; without any, with those of
+    /// this process. Returns where it stands then.
+    ///
+    /// # Errors
+    /// Refuses unknown servers, and says why one could not be started.
+    async fn open_again(
+        &self,
+        server: &str,
+        environment: Option<Arc<Environment>>,
+    ) -> Result<SourceStatus, Refusal>;
+
     /// Returns the names of the variables that configuration and recipes ask of a face, and a number that changes with
     /// them.
     fn wanted_variables(&self) -> (u64, Vec<String>);
-
-    /// Takes what a face sent for servers that several faces share. What is known already stays as it is.
-    async fn learn(&self, environment: &Environment);
 
     /// Says what of the configuration has changed and is taken by the next keeper only.
     fn outdated(&self) -> Option<String>;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pentad_model::approval::Approval;
 use pentad_model::{
-    Actor, CallId, Event, FormAnswer, Id, IdEnding, Invocation, Outcome, Refusal, RefusalKind, Status,
-    ThreadId, Verb,
+    Actor, Event, FormAnswer, IdEnding, Invocation, Outcome, Refusal, RefusalKind, ThreadId, Verb,
 };
 use pentad_program::{ActivityFilter, Answer, Attachment, Attendance, Environment, SourceStatus, Verbs};
 use serde::de::DeserializeOwned;
@@ -202,22 +201,7 @@ fn interrupted(verb: Verb) -> Outcome {
     );
     let refusal = Refusal::new(RefusalKind::Unavailable, "keeper", message)
         .next_step("read activity: shows how far it came; repeat it only if it did not happen");
-    without_record(verb, refusal)
-}
-
-fn without_record(verb: Verb, refusal: Refusal) -> Outcome {
-    Outcome {
-        status: Status::from(&refusal),
-        verb,
-        call: CallId::generate(),
-        thread: ThreadId(Id::from_bytes([0; 16])),
-        run: None,
-        text: refusal.to_text(),
-        omitted: None,
-        value: None,
-        parts: Vec::new(),
-        refusal: Some(refusal),
-    }
+    Outcome::unrecorded(verb, refusal)
 }
 
 #[async_trait]
@@ -226,9 +210,9 @@ impl Verbs for Remote {
         let verb = invocation.verb;
         let call = FaceCall::Invoke(Box::new(invocation));
         match self.call(&call, &attendance, verb == Verb::Read).await {
-            Ok(value) => read(value).unwrap_or_else(|refusal| without_record(verb, refusal)),
+            Ok(value) => read(value).unwrap_or_else(|refusal| Outcome::unrecorded(verb, refusal)),
             Err(CallError::Link(LinkError::Interrupted)) => interrupted(verb),
-            Err(error) => without_record(verb, error.into()),
+            Err(error) => Outcome::unrecorded(verb, error.into()),
         }
     }
 }
@@ -306,7 +290,13 @@ impl Desk for Remote {
         }
     }
 
-    async fn serve_http(&self, ask: HttpAsk, _closing: CancellationToken) -> Result<HttpReady, Refusal> {
+    /// Serves HTTP with the variables of this process, which the keeper asks for.
+    async fn serve_http(
+        &self,
+        ask: HttpAsk,
+        _environment: Option<Arc<Environment>>,
+        _closing: CancellationToken,
+    ) -> Result<HttpReady, Refusal> {
         self.ask(FaceCall::ServeHttp(ask), false).await
     }
 
@@ -317,11 +307,18 @@ impl Desk for Remote {
         self.ask(FaceCall::Statuses {}, true).await
     }
 
+    async fn open_again(
+        &self,
+        server: &str,
+        _environment: Option<Arc<Environment>>,
+    ) -> Result<SourceStatus, Refusal> {
+        let server = server.to_owned();
+        self.ask(FaceCall::OpenAgain { server }, true).await
+    }
+
     fn wanted_variables(&self) -> (u64, Vec<String>) {
         (0, Vec::new())
     }
-
-    async fn learn(&self, _environment: &Environment) {}
 
     fn outdated(&self) -> Option<String> {
         None

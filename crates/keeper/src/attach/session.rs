@@ -72,9 +72,7 @@ impl Session {
             if let Some(sent) = sent {
                 let mut whole = self.environment().as_ref().clone();
                 whole.0.extend(sent.into_environment().0);
-                let whole = Arc::new(whole);
-                self.desk.learn(&whole).await;
-                *self.environment.lock().unwrap_or_else(PoisonError::into_inner) = whole;
+                *self.environment.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(whole);
             }
         }
         self.asked.store(state, Ordering::Release);
@@ -145,9 +143,18 @@ impl Session {
                 () = incoming.cancel.cancelled() => Ok(Value::Array(Vec::new())),
             },
             FaceCall::Statuses {} => to_value(&desk.statuses().await?),
+            FaceCall::OpenAgain { server } => {
+                self.peer.require_no_agent("starting a server that failed")?;
+                let environment = Some(self.up_to_date_environment(link).await);
+                tokio::select! {
+                    status = desk.open_again(&server, environment) => to_value(&status?),
+                    () = incoming.cancel.cancelled() => Err(canceled(&server)),
+                }
+            }
             FaceCall::ServeHttp(ask) => {
                 self.peer.require_no_agent("serving HTTP")?;
-                to_value(&desk.serve_http(ask, self.attached.clone()).await?)
+                let environment = Some(self.up_to_date_environment(link).await);
+                to_value(&desk.serve_http(ask, environment, self.attached.clone()).await?)
             }
         }
     }
@@ -159,6 +166,11 @@ fn until(cancel: &CancellationToken) -> Attendance {
         cancel: cancel.clone(),
         ..Attendance::default()
     }
+}
+
+/// What nobody reads: the face went away.
+fn canceled(subject: &str) -> Refusal {
+    Refusal::new(RefusalKind::Unavailable, subject, "The call was canceled.")
 }
 
 fn ending(text: &str) -> Result<IdEnding, Refusal> {

@@ -4,6 +4,7 @@ mod defaults;
 mod period;
 mod problem;
 mod sections;
+mod settle;
 
 use std::io;
 use std::path::Path;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use pentad_model::tool::{RESERVED_SOURCES, is_source_name};
@@ -195,6 +196,8 @@ pub struct ServerEntry {
     pub idle_timeout: Option<Period>,
     /// Longest call.
     pub call_timeout: Option<Period>,
+    /// Most processes or sessions at a time, where callers with other variables, threads or folders have their own.
+    pub max_copies: Option<NonZeroUsize>,
     /// What a person says about single tools.
     pub tools: BTreeMap<String, ToolTrust>,
 }

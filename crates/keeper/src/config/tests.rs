@@ -45,6 +45,7 @@ fn every_section_is_understood() {
         share = "thread"
         start_timeout = 30
         idle_timeout = "1.5h"
+        max_copies = 4
         tools.list.read_only = true
         [servers.far]
         url = "https://x.example/mcp"
@@ -74,6 +75,7 @@ fn every_section_is_understood() {
     assert_eq!(github.idle_timeout, Some(Period::seconds(5400)));
     assert_eq!(github.tools["list"].read_only, Some(true));
     assert_eq!(github.share, Some(Share::Thread));
+    assert_eq!(github.max_copies.map(std::num::NonZeroUsize::get), Some(4));
     assert_eq!(config.roots[0].format, RootFormat::PiActors);
     assert_eq!(config.sources.source_allowlist, Some(vec![]));
     assert!(config.call.strict_touch);
@@ -118,6 +120,10 @@ fn wrong_values_name_line_key_and_what_is_expected() {
     /h/config.toml:3: http.port: a string does not fit here: expected u16
     Next: change that value; the file was left as it is
     "#);
+    insta::assert_snapshot!(error("[servers.a]\ncommand = \"x\"\nmax_copies = 0\n"), @r"
+    /h/config.toml:3: servers.a.max_copies: invalid value: integer `0`, expected a nonzero usize
+    Next: change that value; the file was left as it is
+    ");
     insta::assert_snapshot!(error("[limits]\ncall_seconds = \"soon\"\n"), @r#"
     /h/config.toml:2: limits.call_seconds: 'soon' is no length of time: expected 30, "30s", "5m", "2h" or "250ms"
     Next: change that value; the file was left as it is

@@ -115,7 +115,7 @@ impl Client {
     }
 
     async fn use_tools(&mut self, server: &ConnectedServer, wanted: Vec<WantedCall>) -> Result<(), String> {
-        while let Err(refusal) = server.open().await {
+        while let Err(refusal) = server.open(None).await {
             if !server.needs_login() {
                 return Err(refusal.to_text());
             }

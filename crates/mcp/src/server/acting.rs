@@ -142,7 +142,8 @@ impl ConnectedServer {
         };
         let cancel = &act.party.attendance.cancel;
         let acting = async {
-            let instance = self.instance_for(act.thread, act.party.folder)?;
+            let environment = act.party.attendance.environment.as_deref();
+            let instance = self.instance_for(act.thread, act.party.folder, environment)?;
             let _permit = tokio::select! {
                 permit = self.permits.acquire() => permit.map_err(|_| ToolFailure::Canceled)?,
                 () = cancel.cancelled() => return Err(ToolFailure::Canceled),
@@ -179,10 +180,10 @@ impl ConnectedServer {
             let answer = match &act.asked {
                 Asked::Request(request) => {
                     lease
-                        .exchange(&self.core, request.as_ref().clone(), limits, act.party)
+                        .exchange(&instance.variant, request.as_ref().clone(), limits, act.party)
                         .await
                 }
-                Asked::Task(call) => lease.run_task(&self.core, call, limits, act.party).await,
+                Asked::Task(call) => lease.run_task(&instance.variant, call, limits, act.party).await,
             };
             drop(lease);
             let (sent, how) = match answer {

@@ -23,10 +23,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::core::Core;
 use super::elicit::{Elicitor, ask_one, ended, fitting, form_of, raw_form_of, result};
 use super::log::{self, Origin};
 use super::routes::{Behind, Routes};
+use super::variant::Variant;
 
 /// Longest message of a report.
 const MESSAGE_BYTES: usize = 400;
@@ -52,7 +52,7 @@ pub fn capabilities(forms: bool) -> ClientCapabilities {
 /// whoever is behind the call.
 #[derive(Clone)]
 pub struct ClientEnd {
-    pub core: Arc<Core>,
+    pub variant: Arc<Variant>,
     pub routes: Arc<Routes>,
 }
 
@@ -74,8 +74,15 @@ impl ClientEnd {
         let _pauses: Vec<_> = behind.iter().map(|call| call.pauses.begin()).collect();
         let answering = async {
             match behind.as_slice() {
-                [] => ended(&self.core, FormAnswer::unanswered("no call is in flight"), None).await,
-                [call] => ask_one(&self.core, form, &call.attendance, call.origin.as_ref()).await,
+                [] => {
+                    ended(
+                        &self.variant,
+                        FormAnswer::unanswered("no call is in flight"),
+                        None,
+                    )
+                    .await
+                }
+                [call] => ask_one(&self.variant, form, &call.attendance, call.origin.as_ref()).await,
                 several => self.ask_a_person(elicitor, form, several).await,
             }
         };
@@ -83,7 +90,7 @@ impl ClientEnd {
             answer = answering => answer,
             () = withdrawn.cancelled() => {
                 let answer = FormAnswer::unanswered("the server took it back");
-                ended(&self.core, answer, behind.iter().filter_map(|call| call.origin.as_ref())).await
+                ended(&self.variant, answer, behind.iter().filter_map(|call| call.origin.as_ref())).await
             }
         }
     }
@@ -104,14 +111,14 @@ impl ClientEnd {
                 }
             },
         };
-        ended(&self.core, answer, &origins).await
+        ended(&self.variant, answer, &origins).await
     }
 }
 
 impl ClientHandler for ClientEnd {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("pentad", env!("CARGO_PKG_VERSION")).with_title("Pentad");
-        let capabilities = capabilities(self.core.runtime.elicitor.is_some());
+        let capabilities = capabilities(self.variant.runtime.elicitor.is_some());
         ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
@@ -135,7 +142,7 @@ impl ClientHandler for ClientEnd {
         message: LoggingMessageNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        self.routes.log(log::line(&message, &self.core.mask()));
+        self.routes.log(log::line(&message, &self.variant.mask()));
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
@@ -168,10 +175,10 @@ impl ClientHandler for ClientEnd {
         request: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let Some(elicitor) = &self.core.runtime.elicitor else {
+        let Some(elicitor) = &self.variant.runtime.elicitor else {
             return not_offered("elicitation/create");
         };
-        let form = form_of(&self.core.config.name, request);
+        let form = form_of(&self.variant.config.name, request);
         Ok(result(self.answer_form(&**elicitor, form, &context.ct).await))
     }
 
@@ -181,10 +188,10 @@ impl ClientHandler for ClientEnd {
         request: CustomRequest,
         context: RequestContext<RoleClient>,
     ) -> Result<CustomResult, ErrorData> {
-        match &self.core.runtime.elicitor {
+        match &self.variant.runtime.elicitor {
             Some(elicitor) if request.method == "elicitation/create" => {
                 let form = raw_form_of(
-                    &self.core.config.name,
+                    &self.variant.config.name,
                     request.params.as_ref().unwrap_or(&Value::Null),
                 );
                 let answer = result(self.answer_form(&**elicitor, form, &context.ct).await);

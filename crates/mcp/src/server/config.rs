@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::endpoint::Endpoint;
+use super::way::Way;
 use crate::lines::SERVER_MESSAGE_BYTES;
 
 /// Who shares one process of a server, or one session with it.
@@ -54,12 +55,12 @@ pub struct CommandLine {
 }
 
 /// A configured server.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct ServerConfig {
     /// The source's name: `[a-z0-9][a-z0-9_-]{0,31}`, not reserved.
     pub name: String,
     /// How it is reached.
-    pub reach: Reach,
+    pub reach: Way,
     /// Who shares a process or a connection.
     pub share: Share,
     /// Whether the server's own hints may be relied on.
@@ -83,6 +84,8 @@ pub struct ServerLimits {
     pub call_limit: Duration,
     /// Cap on one message of the server.
     pub max_message_bytes: usize,
+    /// Processes or sessions at a time, where threads, folders or callers with other variables have their own.
+    pub max_copies: usize,
     /// Calls at a time; further ones wait.
     pub max_concurrent_calls: usize,
     /// Failed starts in a row after which the server is not tried until a person asks.
@@ -99,6 +102,7 @@ impl Default for ServerLimits {
             call_timeout: Duration::from_secs(5 * 60),
             call_limit: Duration::from_secs(60 * 60),
             max_message_bytes: SERVER_MESSAGE_BYTES,
+            max_copies: 16,
             max_concurrent_calls: 32,
             max_failures: 5,
             first_backoff: Duration::from_secs(1),
@@ -108,22 +112,24 @@ impl Default for ServerLimits {
 
 impl ServerConfig {
     /// Returns the configuration of a server that is reached in one way, with everything else at its default.
-    pub fn new(name: impl Into<String>, reach: Reach) -> Self {
+    pub fn new(name: impl Into<String>, reach: impl Into<Way>) -> Self {
         Self {
             name: name.into(),
-            reach,
+            reach: reach.into(),
             share: Share::default(),
             trust: false,
             tools: BTreeMap::new(),
             limits: ServerLimits::default(),
         }
     }
+}
 
+impl Reach {
     /// Returns the texts that must never be shown: values of variables and headers.
     pub(super) fn confidential(&self) -> Vec<String> {
-        match &self.reach {
-            Reach::Command(line) => line.env.values().cloned().collect(),
-            Reach::Url(endpoint) => endpoint.confidential(),
+        match self {
+            Self::Command(line) => line.env.values().cloned().collect(),
+            Self::Url(endpoint) => endpoint.confidential(),
         }
     }
 }

@@ -12,10 +12,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::client::capabilities;
-use super::core::Core;
 use super::party::Party;
 use super::pause::Pauses;
 use super::routes::{Presence, ProgressRoute, Routes};
+use super::variant::Variant;
 use super::wire::Wire;
 
 /// How long telling a server about a cancellation may take.
@@ -131,11 +131,11 @@ impl Connection {
 
     /// Returns what accompanies one request. Where each says what can be done for it, one behind which nobody can be
     /// asked says so, and the server does without.
-    fn options(&self, core: &Core, party: Party<'_>) -> PeerRequestOptions {
+    fn options(&self, variant: &Variant, party: Party<'_>) -> PeerRequestOptions {
         let info = self.peer.peer_info();
         let says_each_time = info.is_some_and(|info| !info.protocol_version.has_initialize());
         let mut options = PeerRequestOptions::no_options();
-        if says_each_time && core.runtime.elicitor.is_some() && party.attendance.asker.is_none() {
+        if says_each_time && variant.runtime.elicitor.is_some() && party.attendance.asker.is_none() {
             let mut meta = RequestMetaObject::default();
             meta.set_client_capabilities(capabilities(false));
             options.meta = Some(meta);
@@ -176,21 +176,21 @@ impl Lease {
     /// Sends one request and waits for its answer within the limits.
     pub async fn request(
         &self,
-        core: &Core,
+        variant: &Variant,
         request: ClientRequest,
         limits: CallLimits,
         party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
         let mut presence = self.connection.routes.enter(party);
-        let answer = self.send(core, request, limits, party, &presence).await;
-        self.keep_log(core, party, &mut presence).await;
+        let answer = self.send(variant, request, limits, party, &presence).await;
+        self.keep_log(variant, party, &mut presence).await;
         answer
     }
 
     /// Sends one request of a call that is in flight already.
     pub async fn send(
         &self,
-        core: &Core,
+        variant: &Variant,
         request: ClientRequest,
         limits: CallLimits,
         party: Party<'_>,
@@ -199,7 +199,7 @@ impl Lease {
         let connection = &self.connection;
         let sent = connection
             .peer
-            .send_request_with_option(request, connection.options(core, party));
+            .send_request_with_option(request, connection.options(variant, party));
         let handle = tokio::select! {
             sent = sent => sent.map_err(|_| CallEnd::NotSent)?,
             () = connection.gone.cancelled() => return Err(CallEnd::NotSent),
@@ -211,14 +211,14 @@ impl Lease {
         drop(route);
         // A connection may end between the taking of a request and its writing.
         let fate = connection.wire.take_fate(&id);
-        let answer = answer.map_err(|end| connection.wire.judged(core, end, fate))?;
+        let answer = answer.map_err(|end| connection.wire.judged(variant, end, fate))?;
         connection.served.fetch_add(1, Ordering::Relaxed);
         Ok(answer)
     }
 
     /// Keeps what the server said during a call in the journal of its run.
-    pub async fn keep_log(&self, core: &Core, party: Party<'_>, presence: &mut Presence) {
-        let (Some(log), Some(origin)) = (&core.runtime.log, party.origin) else {
+    pub async fn keep_log(&self, variant: &Variant, party: Party<'_>, presence: &mut Presence) {
+        let (Some(log), Some(origin)) = (&variant.runtime.log, party.origin) else {
             return;
         };
         self.connection.wire.catch_up().await;
@@ -227,7 +227,7 @@ impl Lease {
         tokio::task::yield_now().await;
         let lines = presence.take_lines();
         if !lines.is_empty() {
-            log.keep(&core.config.name, origin, lines).await;
+            log.keep(&variant.config.name, origin, lines).await;
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use pentad_model::ToolDocument;
 use tokio::sync::Semaphore;
@@ -13,15 +13,12 @@ use tokio_util::task::TaskTracker;
 use super::config::ServerConfig;
 use super::document::documents;
 use super::elicit::Elicitor;
-use super::endpoint::Endpoint;
-use super::fingerprint::fingerprint;
-use super::http::Remote;
+use super::fingerprint::{fingerprint, of_variant};
 use super::launch::ServerLauncher;
 use super::log::ServerLog;
 use super::login::{LoginBoard, TokenStore};
 use super::manifest::Manifest;
-use super::start::StartFailure;
-use super::stderr::Mask;
+use super::way::Values;
 
 /// What every server of a home needs.
 #[derive(Clone)]
@@ -30,7 +27,7 @@ pub struct ServerRuntime {
     pub launcher: Arc<dyn ServerLauncher>,
     /// Where manifests are kept; may be deleted at any time.
     pub cache_dir: PathBuf,
-    /// Variables that every server gets: what the home passes on, `PATH` above all.
+    /// Variables that every server gets, whoever calls: what the home passes on, `PATH` above all.
     pub env: BTreeMap<String, String>,
     /// The home's key for the hash of a server's variables.
     pub env_key: Vec<u8>,
@@ -55,10 +52,10 @@ pub struct ServerRuntime {
 pub struct Core {
     pub config: ServerConfig,
     pub runtime: ServerRuntime,
-    pub fingerprint: String,
+    /// What its definition is, whoever calls.
+    pub definition: String,
     /// Whether a person has to log in.
     pub login: LoginBoard,
-    remote: OnceLock<Result<Remote, String>>,
     /// Owns every task of the server.
     pub tasks: TaskTracker,
     pub shutdown: CancellationToken,
@@ -93,16 +90,15 @@ impl Known {
 impl Core {
     /// Reads what is known from the last time.
     pub fn new(config: ServerConfig, runtime: ServerRuntime) -> Self {
-        let fingerprint = fingerprint(&config, &runtime.env_key);
-        let manifest = Manifest::load(&runtime.cache_dir, &config.name, &fingerprint);
+        let definition = fingerprint(&config.reach.definition(), &runtime.env_key);
+        let manifest = Manifest::load(&runtime.cache_dir, &config.name, &definition);
         let known = RwLock::new(Known::new(&config, manifest));
-        let login = LoginBoard::load(&runtime.cache_dir, &config.name, &fingerprint);
+        let login = LoginBoard::load(&runtime.cache_dir, &config.name, &definition);
         Self {
             config,
             runtime,
-            fingerprint,
+            definition,
             login,
-            remote: OnceLock::new(),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
             known,
@@ -110,21 +106,9 @@ impl Core {
         }
     }
 
-    /// Returns what hides this server's secrets in its own words.
-    pub fn mask(&self) -> Mask {
-        Mask::new(&self.config.confidential())
-    }
-
-    /// Returns what all connections to a server over HTTP share; made by the first one.
-    ///
-    /// # Errors
-    /// Fails when the HTTP client cannot be made, which another try would not change.
-    pub fn remote(&self, endpoint: &Endpoint) -> Result<Remote, StartFailure> {
-        let (name, tokens) = (&self.config.name, &self.runtime.tokens);
-        self.remote
-            .get_or_init(|| Remote::new(name, endpoint, tokens))
-            .clone()
-            .map_err(|why| StartFailure::new(format!("server '{name}' cannot be reached: {why}")))
+    /// Returns the launch fingerprint for callers with these variables.
+    pub fn fingerprint(&self, values: &Values) -> String {
+        of_variant(&self.definition, values, &self.runtime.env_key)
     }
 
     pub fn manifest(&self) -> Option<Arc<Manifest>> {

@@ -8,8 +8,8 @@ use pentad_program::Attendance;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
 
-use super::core::Core;
 use super::log::{LogLine, LogStream, Origin};
+use super::variant::Variant;
 
 /// Longest text about one misfit.
 const MISFIT_BYTES: usize = 200;
@@ -137,17 +137,17 @@ pub fn result(answer: FormAnswer) -> ElicitResult {
 
 /// Puts a form before whoever is behind one call, and journals in its run that it was asked and what came of it.
 pub async fn ask_one(
-    core: &Core,
+    variant: &Variant,
     form: Result<Form, FormAnswer>,
     attendance: &Attendance,
     origin: Option<&Origin>,
 ) -> FormAnswer {
     let form = match form {
         Ok(form) => form,
-        Err(answer) => return ended(core, answer, origin).await,
+        Err(answer) => return ended(variant, answer, origin).await,
     };
     let asks = format!("the server asks for a form to be filled in: {}", form.names());
-    note(core, "info", asks, origin).await;
+    note(variant, "info", asks, origin).await;
     let answer = match &attendance.asker {
         None => FormAnswer::unanswered("nobody is behind the call who could be asked"),
         Some(asker) => tokio::select! {
@@ -155,7 +155,7 @@ pub async fn ask_one(
             () = attendance.cancel.cancelled() => FormAnswer::unanswered("the call ended first"),
         },
     };
-    ended(core, fitting(&form, answer), origin).await
+    ended(variant, fitting(&form, answer), origin).await
 }
 
 /// Keeps only what the form asks for, and nothing of an answer that does not fit it.
@@ -174,7 +174,7 @@ pub fn fitting(form: &Form, answer: FormAnswer) -> FormAnswer {
 
 /// Journals in these runs what came of a form: names of fields, never values.
 pub async fn ended(
-    core: &Core,
+    variant: &Variant,
     answer: FormAnswer,
     origins: impl IntoIterator<Item = &Origin>,
 ) -> FormAnswer {
@@ -186,20 +186,25 @@ pub async fn ended(
         FormAnswer::Declined => ("info", "the form was declined".to_owned()),
         FormAnswer::Unanswered { why } => ("warning", format!("the form was cancelled: {why}")),
     };
-    note(core, level, text, origins).await;
+    note(variant, level, text, origins).await;
     answer
 }
 
-async fn note(core: &Core, level: &'static str, text: String, origins: impl IntoIterator<Item = &Origin>) {
-    let Some(log) = &core.runtime.log else { return };
+async fn note(
+    variant: &Variant,
+    level: &'static str,
+    text: String,
+    origins: impl IntoIterator<Item = &Origin>,
+) {
+    let Some(log) = &variant.runtime.log else { return };
     let origins: Vec<&Origin> = origins.into_iter().collect();
     for origin in origins {
         let line = LogLine {
             stream: LogStream::Form,
             level,
-            text: core.mask().apply(text.clone()),
+            text: variant.mask().apply(text.clone()),
         };
-        log.keep(&core.config.name, origin, vec![line]).await;
+        log.keep(&variant.config.name, origin, vec![line]).await;
     }
 }
 

@@ -1,25 +1,28 @@
 //! What identifies the thing that a server entry starts.
 
+use std::collections::BTreeMap;
+
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
-use super::config::{Reach, ServerConfig};
+use super::way::{Definition, Values};
 
-/// Returns the launch fingerprint: SHA-256 over everything that decides what is started or reached.
+/// Returns the fingerprint of a definition: SHA-256 over everything that decides what is started or reached, but for the
+/// variables of callers.
 ///
 /// Variables and the URL enter under a key of the home, so that the fingerprint, which is stored and shown, tells nothing
-/// about a secret. Only declared variables count: what a face passes on changes from login to login. Of headers only the
-/// names count: a renewed token is no other server.
+/// about a secret. Only what the definition names counts: what a face passes on besides changes from login to login. Of
+/// headers only the names count: a renewed token is no other server.
 #[must_use]
-pub fn fingerprint(config: &ServerConfig, key: &[u8]) -> String {
+pub fn fingerprint(definition: &Definition, key: &[u8]) -> String {
     let mut hash = Sha256::new();
     let mut add = |part: &[u8]| {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     };
-    match &config.reach {
-        Reach::Command(line) => {
+    match definition {
+        Definition::Command(line) => {
             add(b"pentad server v1");
             add(line.program.as_bytes());
             add(&(line.args.len() as u64).to_be_bytes());
@@ -30,20 +33,35 @@ pub fn fingerprint(config: &ServerConfig, key: &[u8]) -> String {
                 .cwd
                 .as_ref()
                 .map_or(&b""[..], |cwd| cwd.as_os_str().as_encoded_bytes()));
-            add(&keyed(
-                key,
-                line.env.iter().flat_map(|(name, value)| [name.as_str(), value]),
-            ));
+            add(&keyed(key, pairs(&line.env)));
         }
-        Reach::Url(endpoint) => {
+        Definition::Url { url, headers } => {
             add(b"pentad http server v1");
-            add(&keyed(key, [endpoint.url().as_str()]));
-            for name in endpoint.header_names() {
+            add(&keyed(key, [url.as_str()]));
+            for name in headers {
                 add(name.as_bytes());
             }
         }
     }
     HEXLOWER.encode(&hash.finalize())
+}
+
+/// Returns the launch fingerprint: that of the definition, with the variables of a caller that count for it. They enter
+/// under the home's key, too. Callers for whom it is equal share processes and approvals.
+#[must_use]
+pub fn of_variant(definition: &str, values: &Values, key: &[u8]) -> String {
+    if values.is_empty() {
+        return definition.to_owned();
+    }
+    let mut hash = Sha256::new();
+    hash.update(b"pentad variant v1\n");
+    hash.update(definition);
+    hash.update(keyed(key, pairs(values)));
+    HEXLOWER.encode(&hash.finalize())
+}
+
+fn pairs(variables: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
+    variables.iter().flat_map(|(name, value)| [name.as_str(), value])
 }
 
 fn keyed<'a>(key: &[u8], texts: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
@@ -60,17 +78,15 @@ fn keyed<'a>(key: &[u8], texts: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use super::super::config::CommandLine;
+    use super::super::config::{CommandLine, Reach};
     use super::super::endpoint::Endpoint;
+    use super::super::way::Way;
     use super::*;
 
     #[test]
     fn everything_that_would_run_differently_changes_it() {
         let base = CommandLine::new("npx");
-        let print =
-            |line: CommandLine, key: &[u8]| fingerprint(&ServerConfig::new("x", Reach::Command(line)), key);
+        let print = |line: CommandLine, key: &[u8]| fingerprint(&Definition::Command(line), key);
         let with = |change: fn(&mut CommandLine)| {
             let mut line = base.clone();
             change(&mut line);
@@ -94,9 +110,6 @@ mod tests {
         ];
         let distinct: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(distinct.len(), all.len());
-        let mut trusted = ServerConfig::new("y", Reach::Command(base.clone()));
-        trusted.trust = true;
-        assert_eq!(fingerprint(&trusted, b"key"), with(|_| {}), "a name runs nothing");
     }
 
     #[test]
@@ -107,12 +120,37 @@ mod tests {
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect();
             let endpoint = Endpoint::new(url, &headers).unwrap();
-            fingerprint(&ServerConfig::new("x", Reach::Url(endpoint)), b"key")
+            fingerprint(&Way::from(Reach::Url(endpoint)).definition(), b"key")
         };
         let plain = print("https://a.example/mcp", &[]);
         let old = print("https://a.example/mcp", &[("X-Key", "old")]);
         assert_ne!(plain, old);
         assert_eq!(old, print("https://a.example/mcp", &[("x-key", "new")]));
         assert_ne!(plain, print("https://a.example/mcp2", &[]));
+    }
+
+    #[test]
+    fn callers_with_equal_variables_have_the_same_and_nobody_sees_the_values() {
+        let values = |pairs: &[(&str, &str)]| -> Values {
+            let pairs = pairs.iter();
+            pairs
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect()
+        };
+        let print = |pairs: &[(&str, &str)], key: &[u8]| of_variant("d", &values(pairs), key);
+        assert_eq!(print(&[], b"key"), "d", "nobody's variables count");
+        assert_eq!(print(&[("A", "1")], b"key"), print(&[("A", "1")], b"key"));
+        let all = [
+            print(&[], b"key"),
+            print(&[("A", "1")], b"key"),
+            print(&[("A", "2")], b"key"),
+            print(&[("A", "")], b"key"),
+            print(&[("B", "1")], b"key"),
+            print(&[("A", "1"), ("B", "1")], b"key"),
+            print(&[("A", "1")], b"other key"),
+            of_variant("e", &values(&[("A", "1")]), b"key"),
+        ];
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
     }
 }

@@ -13,9 +13,9 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::connection::{Connection, Lease};
-use super::core::Core;
 use super::start::{StartFailure, Strain, start};
 use super::supervise::supervise;
+use super::variant::Variant;
 
 /// The longest pause between two starts.
 const MAX_BACKOFF: Duration = Duration::from_secs(5 * 60);
@@ -28,7 +28,7 @@ type StartDone = Shared<BoxFuture<'static, Result<(), StartFailure>>>;
 
 /// One process slot.
 pub struct Instance {
-    pub core: Arc<Core>,
+    pub variant: Arc<Variant>,
     cwd: PathBuf,
     state: Mutex<State>,
 }
@@ -54,7 +54,7 @@ enum Next {
 }
 
 impl Instance {
-    pub fn new(core: Arc<Core>, cwd: PathBuf) -> Arc<Self> {
+    pub fn new(variant: Arc<Variant>, cwd: PathBuf) -> Arc<Self> {
         let state = State {
             phase: Phase::Stopped,
             failures: 0,
@@ -63,7 +63,7 @@ impl Instance {
             disabled: false,
         };
         Arc::new(Self {
-            core,
+            variant,
             cwd,
             state: Mutex::new(state),
         })
@@ -82,12 +82,12 @@ impl Instance {
                 Next::Refuse(refusal) => return Err(refusal),
                 Next::Wait(done) => done
                     .await
-                    .map_err(|failure| failure.refusal(&self.core.config.name))?,
+                    .map_err(|failure| failure.refusal(&self.variant.config.name))?,
             }
         }
         Err(self.unavailable(format!(
             "server '{}' ends as soon as it has started",
-            self.core.config.name
+            self.variant.config.name
         )))
     }
 
@@ -118,7 +118,7 @@ impl Instance {
             done: done.clone(),
         };
         let instance = Arc::clone(self);
-        self.core.tasks.spawn(async move {
+        self.variant.tasks.spawn(async move {
             let outcome = instance.run_start().await;
             // Nobody may be waiting any more.
             let _ = finished.send(outcome);
@@ -127,22 +127,22 @@ impl Instance {
     }
 
     async fn run_start(self: &Arc<Self>) -> Result<(), StartFailure> {
-        match start(&self.core, self.cwd.clone()).await {
+        match start(&self.variant, self.cwd.clone()).await {
             Ok(started) => {
                 let connection = Arc::clone(&started.connection);
                 self.lock().phase = Phase::Live(connection);
-                self.core.tasks.spawn(supervise(Arc::clone(self), started));
+                self.variant.tasks.spawn(supervise(Arc::clone(self), started));
                 Ok(())
             }
             Err(failure) => {
-                tracing::warn!(server = %self.core.config.name, error = %failure.text, "a server could not be started");
+                tracing::warn!(server = %self.variant.config.name, error = %failure.text, "a server could not be started");
                 let mut state = self.lock();
                 state.phase = Phase::Stopped;
                 match failure.strain {
                     Strain::Free => state.error = Some(failure.text.clone()),
-                    Strain::Counts => state.fail(&self.core, failure.text.clone(), 0),
+                    Strain::Counts => state.fail(&self.variant, failure.text.clone(), 0),
                     Strain::Pause(asked) => {
-                        state.fail(&self.core, failure.text.clone(), 0);
+                        state.fail(&self.variant, failure.text.clone(), 0);
                         let asked = Instant::now() + asked.min(MAX_BACKOFF);
                         state.retry_at = state.retry_at.max(Some(asked));
                     }
@@ -153,9 +153,9 @@ impl Instance {
     }
 
     fn held_back(&self, state: &State) -> Option<Refusal> {
-        let name = &self.core.config.name;
+        let name = &self.variant.config.name;
         let error = state.error.as_deref().unwrap_or("unknown");
-        if self.core.shutdown.is_cancelled() {
+        if self.variant.shutdown.is_cancelled() {
             return Some(self.unavailable(format!("server '{name}' is being shut down")));
         }
         if state.disabled {
@@ -164,13 +164,10 @@ impl Instance {
                 state.failures
             );
             return Some(self.unavailable(text).next_step(format!(
-                "mend [servers.{name}], then let a person ask for it again or restart pentad"
+                "a person mends what is wrong, then runs pentad connect {name} --again"
             )));
         }
-        let wait = state
-            .retry_at?
-            .checked_duration_since(Instant::now())
-            .filter(|wait| !wait.is_zero())?;
+        let wait = state.pause()?;
         let text = format!(
             "server '{name}' failed and is tried again in {:.1} s; the last error: {error}",
             wait.as_secs_f64()
@@ -179,7 +176,7 @@ impl Instance {
     }
 
     fn unavailable(&self, text: String) -> Refusal {
-        Refusal::new(RefusalKind::Unavailable, &self.core.config.name, text)
+        Refusal::new(RefusalKind::Unavailable, &self.variant.config.name, text)
     }
 
     /// Takes note that `connection` has ended; whoever notices first counts it.
@@ -205,9 +202,9 @@ impl Instance {
             state.retry_at = None;
         } else {
             // A call on a dead connection may start the server at once, once.
-            let name = &self.core.config.name;
+            let name = &self.variant.config.name;
             state.fail(
-                &self.core,
+                &self.variant,
                 format!("server '{name}' ended before it had answered a call"),
                 1,
             );
@@ -222,9 +219,21 @@ impl Instance {
         state.retry_at = None;
     }
 
-    /// Tells whether nothing of it is alive.
-    pub fn is_stopped(&self) -> bool {
-        matches!(self.lock().phase, Phase::Stopped)
+    /// Tells whether nothing of it is alive, and nothing about it has to be remembered.
+    pub fn is_resting(&self) -> bool {
+        let state = self.lock();
+        matches!(state.phase, Phase::Stopped) && !state.is_held_back()
+    }
+
+    /// Tells whether it is not tried because it failed.
+    pub fn is_held_back(&self) -> bool {
+        let state = self.lock();
+        matches!(state.phase, Phase::Stopped) && state.is_held_back()
+    }
+
+    /// Tells whether something of it is alive, or about to be.
+    pub fn is_alive(&self) -> bool {
+        !matches!(self.lock().phase, Phase::Stopped)
     }
 
     /// Returns the live connection, if any.
@@ -245,15 +254,12 @@ impl Instance {
                 elapsed_ms: millis(since.elapsed()),
             },
             Phase::Stopped if state.disabled => Readiness::Disabled { error: error() },
-            Phase::Stopped => match state
-                .retry_at
-                .and_then(|at| at.checked_duration_since(Instant::now()))
-            {
-                Some(wait) if !wait.is_zero() => Readiness::BackingOff {
+            Phase::Stopped => match state.pause() {
+                Some(wait) => Readiness::BackingOff {
                     retry_in_ms: millis(wait),
                     error: error(),
                 },
-                _ if self.core.manifest().is_some() => Readiness::Indexed,
+                _ if self.variant.manifest().is_some() => Readiness::Indexed,
                 _ => Readiness::Configured,
             },
         };
@@ -266,9 +272,19 @@ impl Instance {
 }
 
 impl State {
+    /// Returns how long it is not tried again, if it is to be tried at all.
+    fn pause(&self) -> Option<Duration> {
+        let wait = self.retry_at?.checked_duration_since(Instant::now())?;
+        (!wait.is_zero()).then_some(wait)
+    }
+
+    fn is_held_back(&self) -> bool {
+        self.disabled || self.pause().is_some()
+    }
+
     /// Counts a failure; the first `free` ones in a row cost no pause.
-    fn fail(&mut self, core: &Core, error: String, free: u32) {
-        let limits = &core.config.limits;
+    fn fail(&mut self, variant: &Variant, error: String, free: u32) {
+        let limits = &variant.config.limits;
         self.failures += 1;
         self.error = Some(error);
         self.disabled = self.failures >= limits.max_failures;

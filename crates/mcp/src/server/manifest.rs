@@ -44,7 +44,7 @@ pub struct ManifestTool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     format: u32,
-    /// The launch that this was learned from; another one may be another program.
+    /// The definition that this was learned from; another one may be another program.
     pub fingerprint: String,
     pub opening: Opening,
     pub protocol: String,
@@ -67,7 +67,7 @@ pub struct ManifestError {
 }
 
 impl Manifest {
-    /// Returns an empty manifest of the launch `fingerprint`.
+    /// Returns an empty manifest of the definition `fingerprint`.
     pub fn new(fingerprint: String, opening: Opening, protocol: String) -> Self {
         Self {
             format: FORMAT,
@@ -81,7 +81,7 @@ impl Manifest {
         }
     }
 
-    /// Reads the manifest of `name`, if there is a readable one of this launch.
+    /// Reads the manifest of `name`, if there is a readable one of this definition.
     ///
     /// It is a cache: whatever is wrong with the file, the server is asked again.
     pub fn load(folder: &Path, name: &str, fingerprint: &str) -> Option<Self> {

@@ -101,7 +101,8 @@ impl ConnectedServer {
     /// # Errors
     /// [`ToolFailure`], as for a call.
     pub async fn offers(&self, asking: &Asking) -> Result<Offers, ToolFailure> {
-        let instance = self.instance_for(asking.thread, &asking.cwd)?;
+        let environment = asking.attendance.environment.as_deref();
+        let instance = self.instance_for(asking.thread, &asking.cwd, environment)?;
         let capabilities = {
             let lease = instance.lease().await?;
             let info = lease.connection().peer.peer_info();

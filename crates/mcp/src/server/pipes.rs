@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::ClientEnd;
 use super::config::CommandLine;
-use super::core::Core;
 use super::guard::{DEPTH_VARIABLE, resolve};
 use super::launch::{LaunchFailure, LaunchSpec, Launched, ServerProcess};
 use super::log::stderr_line;
 use super::routes::Routes;
 use super::stderr::StderrTail;
+use super::variant::Variant;
 use crate::lines::LineTransport;
 
 /// How long a server may take to end by itself once its input is closed.
@@ -41,12 +41,12 @@ impl Pipes {
     /// # Errors
     /// Says why the program could not be started.
     pub async fn launch(
-        core: &Core,
+        variant: &Variant,
         line: &CommandLine,
         cwd: PathBuf,
         routes: &Arc<Routes>,
     ) -> Result<Self, LaunchFailure> {
-        let (name, runtime) = (&core.config.name, &core.runtime);
+        let (name, runtime) = (&variant.config.name, &variant.runtime);
         let mut env = runtime.env.clone();
         env.extend(line.env.clone());
         env.insert(DEPTH_VARIABLE.to_owned(), (runtime.depth + 1).to_string());
@@ -64,17 +64,17 @@ impl Pipes {
             stderr: diagnostics,
             process,
         } = runtime.launcher.launch(spec).await?;
-        let stderr = Arc::new(StderrTail::new(core.mask()));
+        let stderr = Arc::new(StderrTail::new(variant.mask()));
         let tail = Arc::clone(&stderr);
         // Ends with the stream, which ends with the process.
-        let (routes, mask) = (Arc::clone(routes), core.mask());
-        core.tasks.spawn(async move {
+        let (routes, mask) = (Arc::clone(routes), variant.mask());
+        variant.tasks.spawn(async move {
             let tell = |said: &[u8]| routes.log(stderr_line(said, &mask));
             tail.follow(diagnostics, tell).await;
         });
         Ok(Self {
             process,
-            lines: LineTransport::server(stdout, stdin, core.config.limits.max_message_bytes),
+            lines: LineTransport::server(stdout, stdin, variant.config.limits.max_message_bytes),
             stderr,
         })
     }

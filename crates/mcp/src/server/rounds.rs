@@ -16,9 +16,9 @@ use tokio::time::{sleep, sleep_until};
 
 use super::client::roots;
 use super::connection::{CallEnd, CallLimits, Lease};
-use super::core::Core;
 use super::elicit::{ask_one, form_of, result};
 use super::party::Party;
+use super::variant::Variant;
 
 /// How often a server may ask during one call.
 const MAX_ROUNDS: usize = 16;
@@ -31,20 +31,20 @@ impl Lease {
     /// Sends a request and answers what the server asks for, until it answers itself.
     pub async fn exchange(
         &self,
-        core: &Core,
+        variant: &Variant,
         request: ClientRequest,
         limits: CallLimits,
         party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
         let mut request = request;
         for _ in 0..MAX_ROUNDS {
-            let asked = match self.request(core, request.clone(), limits, party).await? {
+            let asked = match self.request(variant, request.clone(), limits, party).await? {
                 ServerResult::InputRequiredResult(asked) => asked,
                 answer => return Ok(answer),
             };
             let state = asked.request_state.clone();
             let answers = tokio::select! {
-                answers = answers(core, asked, party) => answers?,
+                answers = answers(variant, asked, party) => answers?,
                 () = party.attendance.cancel.cancelled() => return Err(CallEnd::Canceled),
                 () = sleep_until(limits.until) => {
                     return Err(CallEnd::TimedOut { limit: "call limit while the server waited for an answer".to_owned() });
@@ -80,7 +80,7 @@ fn answer(request: &mut ClientRequest, answers: InputResponses, state: Option<St
 }
 
 async fn answers(
-    core: &Core,
+    variant: &Variant,
     asked: InputRequiredResult,
     party: Party<'_>,
 ) -> Result<InputResponses, CallEnd> {
@@ -95,16 +95,16 @@ async fn answers(
     }
     let mut answers = InputResponses::new();
     for (key, request) in requests {
-        answers.insert(key, one(core, request, party).await?);
+        answers.insert(key, one(variant, request, party).await?);
     }
     Ok(answers)
 }
 
-async fn one(core: &Core, request: InputRequest, party: Party<'_>) -> Result<Value, CallEnd> {
+async fn one(variant: &Variant, request: InputRequest, party: Party<'_>) -> Result<Value, CallEnd> {
     let value = match request {
         InputRequest::Elicitation(asked) => {
             // The form came as the answer of this very call: whoever is behind it is meant.
-            if core.runtime.elicitor.is_none() {
+            if variant.runtime.elicitor.is_none() {
                 let question = serde_json::to_value(&asked.params).unwrap_or_default();
                 let message = question
                     .get("message")
@@ -115,8 +115,10 @@ async fn one(core: &Core, request: InputRequest, party: Party<'_>) -> Result<Val
                     "the server asks a person in the middle of the call, and nobody can be asked here; it asks: {message}; call the tool with complete input"
                 )));
             }
-            let form = form_of(&core.config.name, asked.params);
-            serde_json::to_value(result(ask_one(core, form, party.attendance, party.origin).await))
+            let form = form_of(&variant.config.name, asked.params);
+            serde_json::to_value(result(
+                ask_one(variant, form, party.attendance, party.origin).await,
+            ))
         }
         InputRequest::ListRoots(_) => serde_json::to_value(ListRootsResult::new(roots([party.folder]))),
         InputRequest::CreateMessage(_) => {

@@ -1,8 +1,7 @@
 //! A connected server as a source of tools.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,18 +9,17 @@ use data_encoding::HEXLOWER;
 use pentad_model::tool::{RESERVED_SOURCES, is_source_name};
 use pentad_model::{Refusal, RefusalKind, ThreadId, ToolDocument};
 use pentad_program::{
-    Diagnostic, Readiness, Severity, SourceStatus, ToolCall, ToolFailure, ToolOutput, ToolSource,
+    Diagnostic, Environment, Readiness, Severity, SourceStatus, ToolCall, ToolFailure, ToolOutput, ToolSource,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::config::{Reach, ServerConfig, Share};
+use super::copies::{Copies, Slot};
 use super::core::{Core, ServerRuntime};
 use super::instance::Instance;
-
-/// Processes of one server, or sessions with it, at a time, where threads or folders have their own.
-const MAX_INSTANCES: usize = 16;
+use super::way::{Definition, Way};
 
 /// Why a server entry cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,18 +34,10 @@ pub enum ServerError {
     NoCommand(String),
 }
 
-/// Whose process or session a call uses.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Slot {
-    Home,
-    Workspace(PathBuf),
-    Thread(ThreadId),
-}
-
 /// A configured server: searchable from its manifest, started or opened by its first call, stopped when idle.
 pub struct ConnectedServer {
     pub(super) core: Arc<Core>,
-    instances: Mutex<HashMap<Slot, Arc<Instance>>>,
+    copies: Copies,
     pub(super) permits: Semaphore,
 }
 
@@ -60,7 +50,7 @@ impl ConnectedServer {
         if !is_source_name(&config.name) || RESERVED_SOURCES.contains(&config.name.as_str()) {
             return Err(ServerError::Name(config.name));
         }
-        if matches!(&config.reach, Reach::Command(line) if line.program.trim().is_empty()) {
+        if matches!(config.reach.definition(), Definition::Command(line) if line.program.trim().is_empty()) {
             return Err(ServerError::NoCommand(config.name));
         }
         let permits = Semaphore::new(
@@ -71,24 +61,31 @@ impl ConnectedServer {
         );
         Ok(Self {
             core: Arc::new(Core::new(config, runtime)),
-            instances: Mutex::default(),
+            copies: Copies::default(),
             permits,
         })
     }
 
-    /// Returns the launch fingerprint: what a person approves when they approve this server.
-    #[must_use]
-    pub fn fingerprint(&self) -> &str {
-        &self.core.fingerprint
-    }
-
-    /// Opens the server now, as the first call of a tool would.
+    /// Opens the server now, as the first call of a tool would, for callers with these variables; without any, with
+    /// those of this process.
     ///
     /// # Errors
     /// Refuses for the reasons that a call is refused: it cannot be started or reached, or a person has to log in.
-    pub async fn open(&self) -> Result<(), Refusal> {
+    pub async fn open(&self, environment: Option<&Environment>) -> Result<(), Refusal> {
         let home = self.core.runtime.home_dir.clone();
-        self.instance(Slot::Home, home)?.lease().await.map(drop)
+        let copy = self.copies.copy(&self.core, Slot::Home, &home, environment)?;
+        copy.lease().await.map(drop)
+    }
+
+    /// Opens the server although it was disabled or backs off: a person asked.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_again(&self, environment: Option<&Environment>) -> Result<(), Refusal> {
+        for copy in self.copies.all() {
+            copy.enable();
+        }
+        self.open(environment).await
     }
 
     /// Tells whether a person has to log in, as far as is known without asking the server.
@@ -97,54 +94,24 @@ impl ConnectedServer {
         self.core.login.need().is_some()
     }
 
-    /// Lets a server that was disabled or backs off be tried again; a person asked.
-    pub fn enable(&self) {
-        for instance in self.all() {
-            instance.enable();
-        }
+    fn fingerprint(&self, environment: Option<&Environment>) -> String {
+        self.core.fingerprint(&self.core.config.reach.values(environment))
     }
 
-    fn all(&self) -> Vec<Arc<Instance>> {
-        self.instances
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values()
-            .map(Arc::clone)
-            .collect()
-    }
-
-    fn instance(&self, slot: Slot, cwd: PathBuf) -> Result<Arc<Instance>, Refusal> {
-        let mut instances = self.instances.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(instance) = instances.get(&slot) {
-            return Ok(Arc::clone(instance));
-        }
-        if instances.len() >= MAX_INSTANCES {
-            instances.retain(|_, instance| !instance.is_stopped());
-        }
-        if instances.len() >= MAX_INSTANCES {
-            let text = format!(
-                "server '{}' already runs {MAX_INSTANCES} times, once a thread or folder.",
-                self.core.config.name
-            );
-            return Err(Refusal::new(RefusalKind::TooMany, &self.core.config.name, text)
-                .next_step("repeat the call when another thread has ended, or set share = \"home\""));
-        }
-        let cwd = match &self.core.config.reach {
-            Reach::Command(line) => line.cwd.clone().unwrap_or(cwd),
-            Reach::Url(_) => cwd,
+    /// Returns the copy that a thread uses which works in `folder`, for a caller with these variables.
+    pub(super) fn instance_for(
+        &self,
+        thread: ThreadId,
+        folder: &Path,
+        environment: Option<&Environment>,
+    ) -> Result<Arc<Instance>, Refusal> {
+        let home = &self.core.runtime.home_dir;
+        let (slot, folder) = match self.core.config.share {
+            Share::Home => (Slot::Home, home.as_path()),
+            Share::Workspace => (Slot::Workspace(folder.to_owned()), folder),
+            Share::Thread => (Slot::Thread(thread), folder),
         };
-        let instance = Instance::new(Arc::clone(&self.core), cwd);
-        instances.insert(slot, Arc::clone(&instance));
-        Ok(instance)
-    }
-
-    /// Returns the process slot that a thread working in `folder` uses.
-    pub(super) fn instance_for(&self, thread: ThreadId, folder: &Path) -> Result<Arc<Instance>, Refusal> {
-        match self.core.config.share {
-            Share::Home => self.instance(Slot::Home, self.core.runtime.home_dir.clone()),
-            Share::Workspace => self.instance(Slot::Workspace(folder.to_owned()), folder.to_owned()),
-            Share::Thread => self.instance(Slot::Thread(thread), folder.to_owned()),
-        }
+        self.copies.copy(&self.core, slot, folder, environment)
     }
 
     /// Refuses a document that is no longer what the server offers: what was judged is what must run.
@@ -191,7 +158,8 @@ impl ToolSource for ConnectedServer {
     fn status(&self) -> SourceStatus {
         let mut diagnostics = Vec::new();
         let mut best: Option<Readiness> = None;
-        for instance in self.all() {
+        let copies = self.copies.all();
+        for instance in &copies {
             let (readiness, error) = instance.readiness();
             if let Some(error) = error {
                 // What is over is worth knowing, no more.
@@ -199,7 +167,10 @@ impl ToolSource for ConnectedServer {
                     Readiness::Ready => Severity::Info,
                     _ => Severity::Warning,
                 };
-                diagnostics.push(self.diagnostic(severity, error));
+                let mut failed = self.diagnostic(severity, instance.variant.mask().apply(error));
+                let disabled = matches!(readiness, Readiness::Disabled { .. });
+                failed.next = disabled.then(|| format!("pentad connect {} --again", self.core.config.name));
+                diagnostics.push(failed);
             }
             if let Some(connection) = instance.live() {
                 let report = connection.wire.report();
@@ -208,6 +179,7 @@ impl ToolSource for ConnectedServer {
                         "{} lines of its stdout are no protocol and were skipped; the first is: {first}",
                         report.skipped
                     );
+                    let text = instance.variant.mask().apply(text);
                     diagnostics.push(self.diagnostic(Severity::Warning, text));
                 }
                 let tail = connection.wire.diagnostics();
@@ -239,11 +211,12 @@ impl ToolSource for ConnectedServer {
             source: self.core.config.name.clone(),
             readiness: best.unwrap_or(resting),
             tools: self.core.documents().len(),
+            copies: copies.iter().filter(|copy| copy.is_alive()).count(),
             diagnostics,
         }
     }
 
-    fn closure_hash(&self, document: &ToolDocument) -> String {
+    fn closure_hash(&self, document: &ToolDocument, environment: Option<&Environment>) -> String {
         let mut hash = Sha256::new();
         match document.cid() {
             Ok(cid) => hash.update(cid),
@@ -251,24 +224,22 @@ impl ToolSource for ConnectedServer {
             Err(_) => hash.update(serde_json::to_vec(document).unwrap_or_default()),
         }
         hash.update(b"\n");
-        hash.update(&self.core.fingerprint);
+        hash.update(self.fingerprint(environment));
         HEXLOWER.encode(&hash.finalize())
+    }
+
+    fn launch_fingerprint(&self, environment: Option<&Environment>) -> Option<String> {
+        Some(self.fingerprint(environment))
     }
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         self.call_tool(call).await
     }
 
-    async fn refresh(&self) {
-        if self.core.manifest().is_some() {
-            return;
-        }
-        let home = self.core.runtime.home_dir.clone();
-        let Ok(instance) = self.instance(Slot::Home, home) else {
-            return;
-        };
-        if let Err(refusal) = instance.lease().await {
-            tracing::debug!(server = %self.core.config.name, %refusal, "a server could not be asked for its tools");
+    async fn refresh(&self, environment: Option<&Environment>) -> Result<(), Refusal> {
+        match self.core.manifest() {
+            Some(_) => Ok(()),
+            None => self.open(environment).await,
         }
     }
 
@@ -295,12 +266,10 @@ impl ConnectedServer {
             login.next = Some(format!("pentad connect {name} --login"));
             found.push(login);
         }
-        if let Reach::Url(endpoint) = &core.config.reach
-            && endpoint.is_in_the_clear()
-        {
+        if let Some(address) = self.in_the_clear() {
             let mut clear = self.diagnostic(
                 Severity::Warning,
-                format!("what is sent to {} can be read on the way", endpoint.shown()),
+                format!("what is sent to {address} can be read on the way"),
             );
             clear.next = Some(format!(
                 "write https:// in [servers.{name}] if the server offers it"
@@ -310,11 +279,26 @@ impl ConnectedServer {
         found
     }
 
+    /// Returns the address of the server, if what is sent there crosses a network in the clear.
+    fn in_the_clear(&self) -> Option<String> {
+        let open = |reach: &Reach| match reach {
+            Reach::Url(endpoint) if endpoint.is_in_the_clear() => Some(endpoint.shown()),
+            Reach::Url(_) | Reach::Command(_) => None,
+        };
+        match &self.core.config.reach {
+            Way::Fixed(reach) => open(reach),
+            Way::ByCaller(_) => self.copies.all().iter().find_map(|copy| {
+                let shown = open(&copy.variant.reach)?;
+                Some(copy.variant.mask().apply(shown))
+            }),
+        }
+    }
+
     fn diagnostic(&self, severity: Severity, message: String) -> Diagnostic {
         Diagnostic {
             severity,
             subject: self.core.config.name.clone(),
-            message: self.core.mask().apply(message),
+            message,
             next: None,
         }
     }

@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use super::client::ClientEnd;
 use super::config::Reach;
 use super::connection::Connection;
-use super::core::Core;
 use super::http::HttpWire;
 use super::launch::LaunchFailure;
 use super::listing::{Listing, list_tools};
@@ -21,6 +20,7 @@ use super::manifest::{Manifest, Opening};
 use super::opening::open;
 use super::pipes::Pipes;
 use super::routes::Routes;
+use super::variant::Variant;
 use super::wire::Wire;
 
 /// How long an end that was noticed may take to be explained.
@@ -74,58 +74,58 @@ impl StartFailure {
 /// Opens a connection, within the start limit; a process starts in `cwd`.
 ///
 /// The limit covers everything from the launch to the list of tools, but not the wait for a free slot.
-pub async fn start(core: &Arc<Core>, cwd: PathBuf) -> Result<Started, StartFailure> {
+pub async fn start(variant: &Arc<Variant>, cwd: PathBuf) -> Result<Started, StartFailure> {
     let slot = tokio::select! {
-        slot = core.runtime.starts.acquire() => slot.map_err(|_| closing(core))?,
-        () = core.shutdown.cancelled() => return Err(closing(core)),
+        slot = variant.runtime.starts.acquire() => slot.map_err(|_| closing(variant))?,
+        () = variant.shutdown.cancelled() => return Err(closing(variant)),
     };
     let routes = Arc::<Routes>::default();
-    let deadline = Instant::now() + core.config.limits.start_timeout;
+    let deadline = Instant::now() + variant.config.limits.start_timeout;
     let wire = tokio::select! {
-        begun = timeout_at(deadline, begin(core, cwd.clone(), &routes)) => match begun {
+        begun = timeout_at(deadline, begin(variant, cwd.clone(), &routes)) => match begun {
             Ok(wire) => wire?,
-            Err(_) => return Err(StartFailure::new(format!("server '{}' could not be launched within its start limit", core.config.name))),
+            Err(_) => return Err(StartFailure::new(format!("server '{}' could not be launched within its start limit", variant.config.name))),
         },
-        () = core.shutdown.cancelled() => return Err(closing(core)),
+        () = variant.shutdown.cancelled() => return Err(closing(variant)),
     };
     let begun = Begun {
         wire,
         end: ClientEnd {
-            core: Arc::clone(core),
+            variant: Arc::clone(variant),
             routes,
         },
         loop_end: CancellationToken::new(),
     };
     let opened = tokio::select! {
-        opened = timeout_at(deadline, begun.open(core)) => opened.unwrap_or(Err(OpenFailure::TooSlow)),
+        opened = timeout_at(deadline, begun.open(variant)) => opened.unwrap_or(Err(OpenFailure::TooSlow)),
         end = begun.wire.ended() => Err(OpenFailure::Ended(end)),
-        () = core.shutdown.cancelled() => Err(OpenFailure::Shutdown),
+        () = variant.shutdown.cancelled() => Err(OpenFailure::Shutdown),
     };
     drop(slot);
     match opened {
-        Ok((running, opening, listing)) => Ok(begun.finish(core, running, opening, listing).await),
-        Err(why) => Err(begun.give_up(core, why).await),
+        Ok((running, opening, listing)) => Ok(begun.finish(variant, running, opening, listing).await),
+        Err(why) => Err(begun.give_up(variant, why).await),
     }
 }
 
-fn closing(core: &Core) -> StartFailure {
+fn closing(variant: &Variant) -> StartFailure {
     StartFailure {
         text: format!(
             "server '{}' is not started: everything is being shut down",
-            core.config.name
+            variant.config.name
         ),
         next: None,
         strain: Strain::Counts,
     }
 }
 
-async fn begin(core: &Arc<Core>, cwd: PathBuf, routes: &Arc<Routes>) -> Result<Wire, StartFailure> {
-    match &core.config.reach {
-        Reach::Command(line) => Pipes::launch(core, line, cwd, routes)
+async fn begin(variant: &Arc<Variant>, cwd: PathBuf, routes: &Arc<Routes>) -> Result<Wire, StartFailure> {
+    match &variant.reach {
+        Reach::Command(line) => Pipes::launch(variant, line, cwd, routes)
             .await
             .map(Wire::Pipes)
-            .map_err(|LaunchFailure(text)| StartFailure::new(text)),
-        Reach::Url(endpoint) => HttpWire::new(core, endpoint).map(|wire| Wire::Http(Box::new(wire))),
+            .map_err(|LaunchFailure(text)| StartFailure::new(variant.mask().apply(text))),
+        Reach::Url(endpoint) => HttpWire::new(variant, endpoint).map(|wire| Wire::Http(Box::new(wire))),
     }
 }
 
@@ -147,9 +147,9 @@ enum OpenFailure {
 impl Begun {
     async fn open(
         &self,
-        core: &Core,
+        variant: &Variant,
     ) -> Result<(RunningService<RoleClient, ClientEnd>, Opening, Listing), OpenFailure> {
-        let remembered = core.manifest().map(|manifest| manifest.opening);
+        let remembered = variant.manifest().map(|manifest| manifest.opening);
         let (running, opening) = open(&self.end, &self.wire, remembered, &self.loop_end)
             .await
             .map_err(|error| OpenFailure::Opening(Box::new(error)))?;
@@ -169,13 +169,15 @@ impl Begun {
 
     async fn finish(
         self,
-        core: &Core,
+        variant: &Variant,
         running: RunningService<RoleClient, ClientEnd>,
         opening: Opening,
         listing: Listing,
     ) -> Started {
-        core.login.note(None);
-        core.publish(manifest(core, &running, opening, listing)).await;
+        variant.login.note(None);
+        variant
+            .publish(manifest(variant, &running, opening, listing))
+            .await;
         let connection = Connection::new(running.peer().clone(), self.wire, self.end.routes, self.loop_end);
         Started {
             connection: Arc::new(connection),
@@ -183,7 +185,7 @@ impl Begun {
         }
     }
 
-    async fn give_up(self, core: &Core, why: OpenFailure) -> StartFailure {
+    async fn give_up(self, variant: &Variant, why: OpenFailure) -> StartFailure {
         let ended = match &why {
             OpenFailure::Ended(how) => Some(how.clone()),
             OpenFailure::TooSlow | OpenFailure::Shutdown => None,
@@ -192,15 +194,15 @@ impl Begun {
             _ => None,
         };
         let seen = match &why {
-            OpenFailure::Opening(_) | OpenFailure::Listing(_) => self.wire.start_failure(core),
+            OpenFailure::Opening(_) | OpenFailure::Listing(_) => self.wire.start_failure(variant),
             _ => None,
         };
         self.loop_end.cancel();
         self.wire.end().await;
         if let OpenFailure::Shutdown = why {
-            return closing(core);
+            return closing(variant);
         }
-        let mut failure = seen.unwrap_or_else(|| StartFailure::new(reason(core, why, ended)));
+        let mut failure = seen.unwrap_or_else(|| StartFailure::new(reason(variant, why, ended)));
         let report = self.wire.report();
         if report.flooded {
             failure.text.push_str("; it writes to stdout what is no protocol");
@@ -216,17 +218,17 @@ impl Begun {
             failure.text.push_str("; its stderr ends with:\n");
             failure.text.push_str(&tail);
         }
-        failure.text = core.mask().apply(failure.text);
+        failure.text = variant.mask().apply(failure.text);
         failure
     }
 }
 
-fn reason(core: &Core, why: OpenFailure, ended: Option<String>) -> String {
-    let name = &core.config.name;
+fn reason(variant: &Variant, why: OpenFailure, ended: Option<String>) -> String {
+    let name = &variant.config.name;
     match (why, ended) {
         (OpenFailure::TooSlow | OpenFailure::Shutdown, _) => format!(
             "server '{name}' did not answer within {} s; raise start_timeout in [servers.{name}] if it needs longer",
-            core.config.limits.start_timeout.as_secs_f64()
+            variant.config.limits.start_timeout.as_secs_f64()
         ),
         (_, Some(how)) => format!("server '{name}' ended before it answered: {how}"),
         (OpenFailure::Opening(error), None) => format!("server '{name}' could not be opened: {error}"),
@@ -237,7 +239,7 @@ fn reason(core: &Core, why: OpenFailure, ended: Option<String>) -> String {
 
 /// Returns the manifest of a connection that has just listed its tools.
 pub fn manifest(
-    core: &Core,
+    variant: &Variant,
     running: &RunningService<RoleClient, ClientEnd>,
     opening: Opening,
     listing: Listing,
@@ -247,7 +249,7 @@ pub fn manifest(
         .as_ref()
         .map(|info| info.protocol_version.to_string())
         .unwrap_or_default();
-    let mut manifest = Manifest::new(core.fingerprint.clone(), opening, protocol);
+    let mut manifest = Manifest::new(variant.definition.clone(), opening, protocol);
     if let Some(info) = info {
         manifest.server = info
             .server_info
@@ -256,6 +258,12 @@ pub fn manifest(
         manifest.instructions = info.instructions.clone();
     }
     manifest.tools = listing.tools;
-    manifest.dropped = listing.dropped;
+    manifest.dropped = masked(variant, listing.dropped);
     manifest
+}
+
+/// Hides secrets in what a server said about its tools.
+pub fn masked(variant: &Variant, texts: Vec<String>) -> Vec<String> {
+    let mask = variant.mask();
+    texts.into_iter().map(|text| mask.apply(text)).collect()
 }

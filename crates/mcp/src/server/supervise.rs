@@ -10,12 +10,12 @@ use rmcp::service::Peer;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::connection::Connection;
-use super::core::Core;
 use super::instance::Instance;
 use super::listing::list_tools;
 use super::manifest::Manifest;
 use super::routes::Routes;
-use super::start::Started;
+use super::start::{Started, masked};
+use super::variant::Variant;
 
 /// Several changes within this time are one.
 const SETTLE: Duration = Duration::from_millis(50);
@@ -27,8 +27,8 @@ const LOOP_LIMIT: Duration = Duration::from_secs(3);
 /// Keeps watch until the connection has ended, then makes sure that what it ran on is gone.
 pub async fn supervise(instance: Arc<Instance>, started: Started) {
     let Started { connection, running } = started;
-    let core = Arc::clone(&instance.core);
-    let idle = core.config.limits.idle_timeout;
+    let variant = Arc::clone(&instance.variant);
+    let idle = variant.config.limits.idle_timeout;
     let mut look_again = Instant::now() + idle;
     let looping = running.waiting();
     tokio::pin!(looping);
@@ -43,7 +43,7 @@ pub async fn supervise(instance: Arc<Instance>, started: Started) {
             }
             how = connection.wire.ended() => break Some(how),
             () = connection.gone.cancelled() => break None,
-            () = core.shutdown.cancelled() => {
+            () = variant.shutdown.cancelled() => {
                 connection.orderly.store(true, Ordering::Relaxed);
                 break None;
             }
@@ -51,7 +51,7 @@ pub async fn supervise(instance: Arc<Instance>, started: Started) {
                 Ok(()) => break None,
                 Err(later) => look_again = later,
             },
-            () = connection.routes.list_changed.notified() => refresh(&core, &connection).await,
+            () = connection.routes.list_changed.notified() => refresh(&variant, &connection).await,
             () = &mut listening => {}
         }
     };
@@ -60,19 +60,19 @@ pub async fn supervise(instance: Arc<Instance>, started: Started) {
     connection.loop_end.cancel();
     connection.wire.end().await;
     if !loop_ended && timeout(LOOP_LIMIT, &mut looping).await.is_err() {
-        tracing::warn!(server = %core.config.name, "the connection of a server has not ended within its limit");
+        tracing::warn!(server = %variant.config.name, "the connection of a server has not ended within its limit");
     }
     if !connection.orderly.load(Ordering::Relaxed) {
-        instance.explain(&explanation(&core, &connection, how).await);
+        instance.explain(&explanation(&variant, &connection, how).await);
     }
 }
 
-async fn explanation(core: &Core, connection: &Connection, how: Option<String>) -> String {
+async fn explanation(variant: &Variant, connection: &Connection, how: Option<String>) -> String {
     let how = match how {
         Some(how) => how,
         None => connection.how_it_ended(Duration::from_millis(200)).await,
     };
-    let mut text = format!("server '{}' ended: {how}", core.config.name);
+    let mut text = format!("server '{}' ended: {how}", variant.config.name);
     if connection.wire.report().flooded {
         text.push_str("; it wrote too much to stdout that is no protocol");
     }
@@ -85,22 +85,22 @@ async fn explanation(core: &Core, connection: &Connection, how: Option<String>) 
 }
 
 /// Reads the list again; what cannot be read leaves the old one in place.
-async fn refresh(core: &Core, connection: &Connection) {
+async fn refresh(variant: &Variant, connection: &Connection) {
     sleep(SETTLE).await;
     let listed = timeout(REFRESH_LIMIT, list_tools(&connection.peer)).await;
-    match (listed, core.manifest()) {
+    match (listed, variant.manifest()) {
         (Ok(Ok(listing)), Some(old)) => {
             let mut manifest = Manifest::clone(&old);
             manifest.tools = listing.tools;
-            manifest.dropped = listing.dropped;
-            core.publish(manifest).await;
+            manifest.dropped = masked(variant, listing.dropped);
+            variant.publish(manifest).await;
         }
         (Ok(Err(error)), _) => {
-            tracing::warn!(server = %core.config.name, %error, "a changed list of tools could not be read");
+            tracing::warn!(server = %variant.config.name, %error, "a changed list of tools could not be read");
         }
         (Ok(Ok(_)), None) => {}
         (Err(_), _) => {
-            tracing::warn!(server = %core.config.name, "a changed list of tools was not read in time")
+            tracing::warn!(server = %variant.config.name, "a changed list of tools was not read in time")
         }
     }
 }

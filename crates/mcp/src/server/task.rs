@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::connection::{CallEnd, CallLimits, Lease};
-use super::core::Core;
 use super::party::Party;
 use super::routes::Presence;
+use super::variant::Variant;
 
 /// How often a task is looked at when its server does not say.
 const POLL: Duration = Duration::from_millis(500);
@@ -34,21 +34,23 @@ impl Lease {
     /// Calls a tool as a task, follows the task to its end and fetches the result.
     pub async fn run_task(
         &self,
-        core: &Core,
+        variant: &Variant,
         call: &TaskCall,
         limits: CallLimits,
         party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
         // All requests about one task are one call: what the server asks or says between them belongs to it.
         let mut presence = self.connection().routes.enter(party);
-        let end = self.begin_and_follow(core, call, limits, party, &presence).await;
-        self.keep_log(core, party, &mut presence).await;
+        let end = self
+            .begin_and_follow(variant, call, limits, party, &presence)
+            .await;
+        self.keep_log(variant, party, &mut presence).await;
         end
     }
 
     async fn begin_and_follow(
         &self,
-        core: &Core,
+        variant: &Variant,
         call: &TaskCall,
         limits: CallLimits,
         party: Party<'_>,
@@ -59,17 +61,17 @@ impl Lease {
             "tools/call",
             json!({"name": call.name, "arguments": call.input, "task": {"ttl": keep}}),
         );
-        let answer = read(&self.send(core, begin, limits, party, presence).await?);
+        let answer = read(&self.send(variant, begin, limits, party, presence).await?);
         let task = answer.get("task").unwrap_or(&answer);
         let Some(id) = task.get("taskId").and_then(Value::as_str) else {
             return Err(CallEnd::Failed(
                 "the server began no task, although the tool needs one".to_owned(),
             ));
         };
-        let end = self.follow(core, id, task, limits, party, presence).await;
+        let end = self.follow(variant, id, task, limits, party, presence).await;
         match end {
             Err(CallEnd::Canceled | CallEnd::TimedOut { .. }) => {
-                self.cancel_task(core, id, limits, party, presence).await
+                self.cancel_task(variant, id, limits, party, presence).await
             }
             // The task had begun: nobody knows how far it came.
             Err(CallEnd::NotSent) => return Err(CallEnd::Lost(None)),
@@ -80,7 +82,7 @@ impl Lease {
 
     async fn follow(
         &self,
-        core: &Core,
+        variant: &Variant,
         id: &str,
         begun: &Value,
         limits: CallLimits,
@@ -111,17 +113,17 @@ impl Lease {
             }
             task = read(
                 &self
-                    .send(core, request("tasks/get", named()), limits, party, presence)
+                    .send(variant, request("tasks/get", named()), limits, party, presence)
                     .await?,
             );
         }
-        self.send(core, request("tasks/result", named()), limits, party, presence)
+        self.send(variant, request("tasks/result", named()), limits, party, presence)
             .await
     }
 
     async fn cancel_task(
         &self,
-        core: &Core,
+        variant: &Variant,
         id: &str,
         limits: CallLimits,
         party: Party<'_>,
@@ -134,7 +136,11 @@ impl Lease {
             ..party
         };
         if !matches!(
-            timeout(CANCEL_LIMIT, self.send(core, cancel, limits, farewell, presence)).await,
+            timeout(
+                CANCEL_LIMIT,
+                self.send(variant, cancel, limits, farewell, presence)
+            )
+            .await,
             Ok(Ok(_))
         ) {
             tracing::debug!("the server could not be told that its task is not wanted any more");

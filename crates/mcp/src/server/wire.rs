@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::ClientEnd;
 use super::connection::CallEnd;
-use super::core::Core;
 use super::http::{HttpWire, Trouble};
 use super::manifest::Opening;
 use super::pipes::Pipes;
 use super::start::StartFailure;
+use super::variant::Variant;
 use crate::lines::LineReport;
 
 /// A way to a server, before and after it is open.
@@ -136,9 +136,9 @@ impl Wire {
     }
 
     /// Corrects what the service loop believes about a request that has no answer.
-    pub fn judged(&self, core: &Core, end: CallEnd, fate: Fate) -> CallEnd {
+    pub fn judged(&self, variant: &Variant, end: CallEnd, fate: Fate) -> CallEnd {
         match (self, end, fate) {
-            (_, CallEnd::Lost(_) | CallEnd::NotSent, Fate::Failed(trouble)) => trouble.call_end(core),
+            (_, CallEnd::Lost(_) | CallEnd::NotSent, Fate::Failed(trouble)) => trouble.call_end(variant),
             (_, CallEnd::Lost(_), Fate::Unsent) => CallEnd::NotSent,
             // A line that was not written whole cannot have been read; a request over HTTP can.
             (Self::Http(_), CallEnd::NotSent, Fate::Sent) => CallEnd::Lost(None),
@@ -147,10 +147,10 @@ impl Wire {
     }
 
     /// Explains why the connection could not be opened, if the wire itself saw why.
-    pub fn start_failure(&self, core: &Core) -> Option<StartFailure> {
+    pub fn start_failure(&self, variant: &Variant) -> Option<StartFailure> {
         match self {
             Self::Pipes(_) => None,
-            Self::Http(http) => http.last_trouble().map(|trouble| trouble.start_failure(core)),
+            Self::Http(http) => http.last_trouble().map(|trouble| trouble.start_failure(variant)),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pentad_mcp::{DeviceLogin, LoginError, LoginResult, Reach, ServerConfig, TokenStore as _};
+use pentad_mcp::{DeviceLogin, LoginError, LoginResult, Reach, ServerConfig, TokenStore as _, Way};
 use serde_json::json;
 
 use crate::logins::Guarded;
@@ -69,7 +69,7 @@ async fn a_person_at_another_device_logs_in_and_the_server_can_be_called() {
     let pending = || refusal("authorization_pending");
     let guarded = guarded(vec![pending(), pending(), refusal("slow_down"), pending()]).await;
     let server = guarded.server();
-    server.open().await.unwrap_err();
+    server.open(None).await.unwrap_err();
     assert!(server.needs_login());
 
     let login = begin(&guarded).await.unwrap();
@@ -236,7 +236,7 @@ async fn a_server_that_cannot_do_it_says_which_way_there_is() {
 async fn a_configured_client_is_used_as_it_is() {
     let guarded = guarded(Vec::new()).await;
     let mut config = guarded.config();
-    let Reach::Url(endpoint) = &mut config.reach else {
+    let Way::Fixed(Reach::Url(endpoint)) = &mut config.reach else {
         panic!("no url");
     };
     endpoint.login.client_id = Some("mine".to_owned());

@@ -217,10 +217,10 @@ impl Rule {
 async fn a_run_is_told_who_logs_in_and_a_login_is_all_it_takes() {
     let guarded = Guarded::start().await;
     let server = guarded.server();
-    let refusal = server.open().await.unwrap_err();
+    let refusal = server.open(None).await.unwrap_err();
     insta::assert_snapshot!(refusal.to_text());
     // Nothing is held against the server: the next call tries again.
-    assert_eq!(server.open().await.unwrap_err().to_text(), refusal.to_text());
+    assert_eq!(server.open(None).await.unwrap_err().to_text(), refusal.to_text());
     // Whoever only looks is told too, in another process as well.
     let other = guarded.server();
     assert!(other.needs_login());
@@ -290,7 +290,7 @@ async fn a_login_is_sent_to_the_server_that_it_is_for_and_to_no_other() {
     guarded.log_in().await;
     let elsewhere = Site::start(Kind::Modern).await;
     let mut moved = guarded.config();
-    moved.reach = Reach::Url(Endpoint::new(&elsewhere.url(), &Default::default()).unwrap());
+    moved.reach = Reach::Url(Endpoint::new(&elsewhere.url(), &Default::default()).unwrap()).into();
     let server = guarded.server_of(moved);
     call(&server, "look").await.unwrap();
     assert!(
@@ -306,7 +306,7 @@ async fn a_login_is_sent_to_the_server_that_it_is_for_and_to_no_other() {
         (seen.target == "/mcp").then(|| Reply::status(307, "").with("location", target.clone()))
     });
     let redirected = guarded.server();
-    redirected.open().await.unwrap_err();
+    redirected.open(None).await.unwrap_err();
     assert!(
         elsewhere
             .seen()
@@ -334,7 +334,7 @@ async fn a_person_who_says_no_or_comes_back_wrong_is_told() {
     assert_eq!(guarded.tokens.load("site").await.unwrap(), None);
     let mut own = guarded.config();
     let headers = [("Authorization".to_owned(), "Bearer canary".to_owned())].into();
-    own.reach = Reach::Url(Endpoint::new(&guarded.site.url(), &headers).unwrap());
+    own.reach = Reach::Url(Endpoint::new(&guarded.site.url(), &headers).unwrap()).into();
     let runtime = runtime(&guarded.folder);
     let begun = Login::begin(
         &own,
@@ -351,7 +351,7 @@ async fn a_person_who_says_no_or_comes_back_wrong_is_told() {
 async fn secret_tokens_appear_nowhere_but_in_the_store() {
     let guarded = Guarded::start().await;
     let server = guarded.server();
-    let mut shown = format!("{:?}\n", server.open().await);
+    let mut shown = format!("{:?}\n", server.open(None).await);
     let (result, _) = guarded.log_in().await;
     shown.push_str(&format!("{result:?}\n{:?}\n", guarded.tokens.load("site").await));
     let mut echo = tool_call(document(&server, "act").await, "echo");

@@ -10,3 +10,4 @@ mod secrets;
 mod sessions;
 mod site;
 mod support;
+mod variants;

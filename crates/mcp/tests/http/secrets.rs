@@ -54,7 +54,7 @@ async fn talk() -> String {
     ]);
     let mut secret = config(&site, &[]);
     let url = format!("{}?key=canary-query", site.url());
-    secret.reach = Reach::Url(Endpoint::new(&url, &headers).unwrap());
+    secret.reach = Reach::Url(Endpoint::new(&url, &headers).unwrap()).into();
     let mut told = format!("{secret:?}\n");
     let bench = Bench::of(secret);
     let act = document(&bench.server, "act").await;
@@ -66,7 +66,7 @@ async fn talk() -> String {
     assert_eq!(sent.header("x-api-key"), Some("canary-header"));
     assert_eq!(sent.header("authorization"), Some("Bearer canary-token"));
     assert_eq!(sent.target, "/mcp?key=canary-query");
-    told.push_str(&bench.server.closure_hash(&act));
+    told.push_str(&bench.server.closure_hash(&act, None));
     for status in [401, 403, 418, 500, 503] {
         site.answer(move |seen| {
             let echo = format!(

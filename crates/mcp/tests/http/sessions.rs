@@ -174,8 +174,8 @@ async fn m10_a_server_that_is_not_there_is_not_asked_all_the_time() {
     assert!(words(&site, &second).contains("is tried again in"), "{second}");
     assert_eq!(site.seen().len(), asked, "nothing is asked during the pause");
     assert!(matches!(server.status().readiness, Readiness::BackingOff { .. }));
-    server.enable();
     site.behave();
+    server.open_again(None).await.unwrap();
     call(&server, "look").await.unwrap();
     end(&server).await;
 }

@@ -96,7 +96,7 @@ pub async fn until(condition: impl Fn() -> bool, what: &str) {
 }
 
 pub async fn document(server: &ConnectedServer, name: &str) -> Arc<ToolDocument> {
-    server.refresh().await;
+    server.refresh(None).await.ok();
     let documents = server.documents();
     let found = documents.iter().find(|document| document.tool.name == name);
     Arc::clone(found.unwrap_or_else(|| panic!("no tool {name}: {:?}", server.status())))

@@ -37,7 +37,7 @@ async fn m07_m08_a_slow_start_is_visible_and_its_failure_explained() {
     assert_eq!(server.status().readiness, Readiness::Configured);
     let refreshing = {
         let server = Arc::clone(&server);
-        tokio::spawn(async move { server.refresh().await })
+        tokio::spawn(async move { server.refresh(None).await.ok() })
     };
     until(
         || matches!(server.status().readiness, Readiness::Starting { elapsed_ms } if elapsed_ms > 0),
@@ -59,12 +59,12 @@ async fn m10_a_failing_server_backs_off_and_is_disabled_until_asked() {
     let mut patient = bench.config(&args);
     patient.limits.first_backoff = Duration::from_secs(600);
     let server = bench.made(patient);
-    server.refresh().await;
+    server.refresh(None).await.ok();
     let Readiness::BackingOff { error, .. } = server.status().readiness else {
         panic!("{:?}", server.status())
     };
     insta::assert_snapshot!(error);
-    server.refresh().await;
+    server.refresh(None).await.ok();
     assert_eq!(bench.count("start"), 1, "nothing is started during the pause");
     end(&server).await;
 
@@ -74,16 +74,24 @@ async fn m10_a_failing_server_backs_off_and_is_disabled_until_asked() {
     config.limits.first_backoff = Duration::from_millis(10);
     let server = bench.made(config);
     while !matches!(server.status().readiness, Readiness::Disabled { .. }) {
-        server.refresh().await;
+        server.refresh(None).await.ok();
         // The pause between two starts ends by the clock and nothing announces it.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(bench.count("start"), 3);
-    server.refresh().await;
+    server.refresh(None).await.ok();
     assert_eq!(bench.count("start"), 3, "a disabled server is left alone");
-    server.enable();
-    server.refresh().await;
+    let held_back = server.refresh(None).await.unwrap_err();
+    insta::assert_snapshot!(held_back.to_text());
+    assert_eq!(bench.count("start"), 3);
+    // A person asks, and reads what is the matter now.
+    let again = server.open_again(None).await.unwrap_err();
+    insta::assert_snapshot!(again.to_text());
     assert_eq!(bench.count("start"), 4);
+    assert!(matches!(
+        server.status().readiness,
+        Readiness::Indexed | Readiness::Configured | Readiness::BackingOff { .. }
+    ));
     end(&server).await;
 }
 
@@ -145,7 +153,7 @@ async fn p03_what_a_server_left_behind_goes_with_it() {
 async fn a_flood_on_stdout_fails_the_start_and_nothing_else() {
     let bench = Bench::new();
     let server = bench.server(&["--flood"]);
-    server.refresh().await;
+    server.refresh(None).await.ok();
     let shown = format!("{:?}", server.status());
     assert!(
         shown.contains("it writes to stdout what is no protocol"),
@@ -179,7 +187,7 @@ async fn threads_have_processes_of_their_own_where_the_server_holds_a_state() {
     let mut config = bench.config(&[]);
     config.share = Share::Thread;
     let server = bench.made(config);
-    server.refresh().await;
+    server.refresh(None).await.ok();
     let echo = document(&server, "echo").await;
     let one = tool_call(Arc::clone(&echo), &json!({"text": "1"}));
     let mut again = tool_call(Arc::clone(&echo), &json!({"text": "1"}));
@@ -237,7 +245,7 @@ async fn m09_servers_start_only_so_many_at_a_time() {
         .iter()
         .map(|server| {
             let server = Arc::clone(server);
-            tokio::spawn(async move { server.refresh().await })
+            tokio::spawn(async move { server.refresh(None).await.ok() })
         })
         .collect();
     for start in starts {

@@ -7,3 +7,4 @@ mod manifests;
 mod people;
 mod results;
 mod support;
+mod variants;

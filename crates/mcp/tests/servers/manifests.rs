@@ -48,13 +48,13 @@ async fn m01_p17_a_changed_list_is_read_over_the_live_process_and_its_tools_call
 async fn m09_tools_are_known_after_a_restart_without_starting_anything() {
     let bench = Bench::new();
     let first = bench.server(&["--many", "200"]);
-    first.refresh().await;
+    first.refresh(None).await.ok();
     let known = first.documents();
     end(&first).await;
     let second = bench.server(&["--many", "200"]);
     assert_eq!(second.status().readiness, Readiness::Indexed);
     assert_eq!(second.documents(), known);
-    second.refresh().await;
+    second.refresh(None).await.ok();
     assert_eq!(bench.count("start"), 1);
     let other_launch = bench.server(&["--many", "201"]);
     assert_eq!(
@@ -91,11 +91,11 @@ async fn the_stateless_revision_is_remembered() {
 async fn pages_are_followed_to_a_limit() {
     let bench = Bench::new();
     let paged = bench.server(&["--many", "40", "--page-size", "7"]);
-    paged.refresh().await;
+    paged.refresh(None).await.ok();
     assert!(has(&paged, "tool_00039"));
     end(&paged).await;
     let endless = bench.server(&["--page-size", "1", "--endless-pages"]);
-    endless.refresh().await;
+    endless.refresh(None).await.ok();
     assert!(has(&endless, "echo"));
     let shown = format!("{:?}", endless.status().diagnostics);
     assert!(shown.contains("more than 200 pages"), "{shown}");
@@ -170,7 +170,10 @@ async fn a_call_judged_by_another_contract_is_refused() {
     let echo = document(&server, "echo").await;
     let mut other = pentad_model::ToolDocument::clone(&echo);
     other.description.push_str(" And more.");
-    assert_ne!(server.closure_hash(&echo), server.closure_hash(&other));
+    assert_ne!(
+        server.closure_hash(&echo, None),
+        server.closure_hash(&other, None)
+    );
     for (judged, kind) in [
         (other, pentad_model::RefusalKind::Conflict),
         (

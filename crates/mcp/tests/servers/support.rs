@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pentad_mcp::{
-    CommandLine, ConnectedServer, NoTokens, Reach, ServerConfig, ServerRuntime, SpawnerLauncher,
+    CommandLine, ConnectedServer, NoTokens, Reach, ServerConfig, ServerRuntime, SpawnerLauncher, Way,
 };
 use pentad_model::actor::Actor;
 use pentad_model::invocation::Workspace;
@@ -121,8 +121,8 @@ pub async fn until(condition: impl Fn() -> bool, what: &str) {
 /// Returns the command line of a server that is a program.
 pub fn command_line(config: &mut ServerConfig) -> &mut CommandLine {
     match &mut config.reach {
-        Reach::Command(line) => line,
-        Reach::Url(_) => panic!("no program"),
+        Way::Fixed(Reach::Command(line)) => line,
+        _ => panic!("no program"),
     }
 }
 
@@ -133,7 +133,7 @@ pub fn is_alive(pid: &str) -> bool {
 
 /// Returns the document of `name`, asking the server for its tools if nobody has.
 pub async fn document(server: &ConnectedServer, name: &str) -> Arc<ToolDocument> {
-    server.refresh().await;
+    server.refresh(None).await.ok();
     let documents = server.documents();
     let found = documents.iter().find(|document| document.tool.name == name);
     Arc::clone(found.unwrap_or_else(|| panic!("no tool {name}: {:?}", server.status())))

@@ -14,7 +14,7 @@ use crate::failure::usage;
 use crate::invoke::block_on;
 use crate::render::Rendered;
 use crate::terminal::Terminal;
-use crate::wire::{HomeTokens, default_limits, home_key, server_config};
+use crate::wire::{HomeTokens, Variables, default_limits, home_key, server_config};
 
 /// How long a browser is waited for.
 const BROWSER_WAIT: Duration = Duration::from_secs(300);
@@ -92,7 +92,8 @@ fn configured(home: &Home, name: &str) -> anyhow::Result<ServerConfig> {
         )));
     };
     let lookup = References(Secrets::of(home));
-    server_config(name, entry, &default_limits(&config), &lookup)
+    let variables = Variables::of_process(config.env.names.clone());
+    server_config(name, entry, &default_limits(&config), &lookup, &variables)
         .map_err(|why| anyhow::anyhow!("servers.{name}: {why}"))
 }
 
@@ -102,9 +103,10 @@ async fn go(
     wanted: &Wanted,
     terminal: &Terminal,
 ) -> anyhow::Result<LoginResult> {
-    let port = match &server.reach {
-        Reach::Url(endpoint) => endpoint.login.redirect_port,
-        Reach::Command(_) => None,
+    let port = match server.reach.from_here() {
+        Ok(Reach::Url(endpoint)) => endpoint.login.redirect_port,
+        // The login itself says so.
+        Ok(Reach::Command(_)) | Err(_) => None,
     };
     let Way::Browser { open } = wanted.way else {
         let login = device::begin(home, server).await??;

@@ -23,9 +23,9 @@ use self::fates::Fates;
 pub use self::remote::{Remote, install_tls};
 pub use self::trouble::Trouble;
 use super::client::ClientEnd;
-use super::core::Core;
 use super::endpoint::Endpoint;
 use super::start::StartFailure;
+use super::variant::Variant;
 use super::wire::Fate;
 
 /// How often an interrupted stream of events is resumed before its call is given up.
@@ -50,9 +50,9 @@ impl HttpWire {
     ///
     /// # Errors
     /// Fails when the HTTP client of the server cannot be made.
-    pub fn new(core: &Core, endpoint: &Endpoint) -> Result<Self, StartFailure> {
-        let remote = core.remote(endpoint)?;
-        let limits = &core.config.limits;
+    pub fn new(variant: &Variant, endpoint: &Endpoint) -> Result<Self, StartFailure> {
+        let remote = variant.remote(endpoint)?;
+        let limits = &variant.config.limits;
         let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url().as_str());
         let mut resuming = ExponentialBackoff::default();
         resuming.max_times = Some(RESUMES);
@@ -68,7 +68,7 @@ impl HttpWire {
         // known to be safe; the transport would repeat every call.
         config.reinit_on_expired_session = false;
         Ok(Self {
-            client: HttpClient::new(&remote, core.mask(), limits.max_message_bytes),
+            client: HttpClient::new(&remote, variant.mask(), limits.max_message_bytes),
             config,
         })
     }

@@ -9,9 +9,9 @@ use rmcp::transport::streamable_http_client::{SseError, StreamableHttpError};
 
 use super::super::config::Reach;
 use super::super::connection::CallEnd;
-use super::super::core::Core;
 use super::super::login::LoginNeed;
 use super::super::start::{StartFailure, Strain};
+use super::super::variant::Variant;
 
 /// How much of a server's own words about a failure is shown.
 const SHOWN_BYTES: usize = 300;
@@ -113,8 +113,8 @@ impl Trouble {
     }
 
     /// Says how a call ended that met this trouble.
-    pub fn call_end(&self, core: &Core) -> CallEnd {
-        self.note(core);
+    pub fn call_end(&self, variant: &Variant) -> CallEnd {
+        self.note(variant);
         match self {
             Self::Unreachable(_) => CallEnd::NotSent,
             Self::Broken(why) => CallEnd::Lost(Some(format!("its connection broke: {why}"))),
@@ -125,24 +125,24 @@ impl Trouble {
                 CallEnd::Lost(Some(format!("a gateway got no answer from it, HTTP {status}")))
             }
             Self::LoginNeeded(_) | Self::ScopeNeeded { .. } => {
-                CallEnd::Refused(Box::new(self.refusal(core, RefusalKind::Forbidden)))
+                CallEnd::Refused(Box::new(self.refusal(variant, RefusalKind::Forbidden)))
             }
             Self::NotRenewed(_) | Self::Busy { .. } => {
-                CallEnd::Refused(Box::new(self.refusal(core, RefusalKind::Unavailable)))
+                CallEnd::Refused(Box::new(self.refusal(variant, RefusalKind::Unavailable)))
             }
             Self::Status { .. } | Self::NotProtocol(_) | Self::TooLarge => {
-                let next = self.next(core).map(|next| format!("; {next}"));
-                CallEnd::Failed(format!("{}{}", self.text(core), next.unwrap_or_default()))
+                let next = self.next(variant).map(|next| format!("; {next}"));
+                CallEnd::Failed(format!("{}{}", self.text(variant), next.unwrap_or_default()))
             }
         }
     }
 
     /// Says how a start ended that met this trouble.
-    pub fn start_failure(&self, core: &Core) -> StartFailure {
-        self.note(core);
+    pub fn start_failure(&self, variant: &Variant) -> StartFailure {
+        self.note(variant);
         StartFailure {
-            text: self.text(core),
-            next: self.next(core),
+            text: self.text(variant),
+            next: self.next(variant),
             strain: match self {
                 Self::LoginNeeded(_) | Self::ScopeNeeded { .. } => Strain::Free,
                 Self::Busy {
@@ -155,36 +155,40 @@ impl Trouble {
     }
 
     /// Keeps in mind that a person has to log in, for those who only look.
-    fn note(&self, core: &Core) {
+    fn note(&self, variant: &Variant) {
         let (challenge, more) = match self {
             Self::LoginNeeded(challenge) => (challenge.clone(), false),
             Self::ScopeNeeded { challenge, .. } => (Some(challenge.clone()), true),
             _ => return,
         };
-        if !brings_credentials(core) {
-            core.login.note(Some(LoginNeed { challenge, more }));
+        if !brings_credentials(variant) {
+            variant.login.note(Some(LoginNeed { challenge, more }));
         }
     }
 
-    fn refusal(&self, core: &Core, kind: RefusalKind) -> Refusal {
-        let refusal = Refusal::new(kind, &core.config.name, format!("{}.", sentence(self.text(core))));
-        match self.next(core) {
+    fn refusal(&self, variant: &Variant, kind: RefusalKind) -> Refusal {
+        let refusal = Refusal::new(
+            kind,
+            &variant.config.name,
+            format!("{}.", sentence(self.text(variant))),
+        );
+        match self.next(variant) {
             Some(next) => refusal.next_step(next),
             None => refusal,
         }
     }
 
-    fn text(&self, core: &Core) -> String {
-        let name = &core.config.name;
+    fn text(&self, variant: &Variant) -> String {
+        let name = &variant.config.name;
         let text = match self {
             Self::Unreachable(why) => {
-                format!("server '{name}' cannot be reached at {}: {why}", address(core))
+                format!("server '{name}' cannot be reached at {}: {why}", address(variant))
             }
             Self::Broken(why) => format!("the connection to server '{name}' broke: {why}"),
             Self::SessionForgotten => {
                 format!("server '{name}' does not know our session any more (HTTP 404)")
             }
-            Self::LoginNeeded(_) if brings_credentials(core) => {
+            Self::LoginNeeded(_) if brings_credentials(variant) => {
                 format!("server '{name}' does not accept the configured Authorization header (HTTP 401)")
             }
             Self::LoginNeeded(_) => format!("server '{name}' asks for a login (HTTP 401)"),
@@ -212,19 +216,19 @@ impl Trouble {
             Self::NotProtocol(why) => format!("server '{name}' does not speak the protocol: {why}"),
             Self::TooLarge => format!(
                 "server '{name}' sent a message of more than {} bytes (max_message_bytes)",
-                core.config.limits.max_message_bytes
+                variant.config.limits.max_message_bytes
             ),
         };
-        core.mask().apply(text)
+        variant.mask().apply(text)
     }
 
-    fn next(&self, core: &Core) -> Option<String> {
-        let name = &core.config.name;
+    fn next(&self, variant: &Variant) -> Option<String> {
+        let name = &variant.config.name;
         match self {
             Self::Unreachable(_) => Some(format!(
                 "check that the server runs and that url in [servers.{name}] is right"
             )),
-            Self::LoginNeeded(_) if brings_credentials(core) => Some(format!(
+            Self::LoginNeeded(_) if brings_credentials(variant) => Some(format!(
                 "a person renews the Authorization header in [servers.{name}]"
             )),
             Self::LoginNeeded(_) | Self::ScopeNeeded { .. } => Some(format!(
@@ -254,12 +258,12 @@ impl Trouble {
     }
 }
 
-fn brings_credentials(core: &Core) -> bool {
-    matches!(&core.config.reach, Reach::Url(endpoint) if endpoint.brings_credentials())
+fn brings_credentials(variant: &Variant) -> bool {
+    matches!(&variant.reach, Reach::Url(endpoint) if endpoint.brings_credentials())
 }
 
-fn address(core: &Core) -> String {
-    match &core.config.reach {
+fn address(variant: &Variant) -> String {
+    match &variant.reach {
         Reach::Url(endpoint) => endpoint.shown(),
         Reach::Command(line) => line.program.clone(),
     }

@@ -43,13 +43,24 @@ impl Discovery {
         cache_dir: &Path,
         tokens: Arc<dyn TokenStore>,
     ) -> Result<Self, LoginError> {
-        let Reach::Url(endpoint) = &config.reach else {
+        let reach = config
+            .reach
+            .from_here()
+            .map_err(|refusal| LoginError::NotFromHere {
+                server: config.name.clone(),
+                reason: refusal.message,
+            })?;
+        let Reach::Url(endpoint) = &reach else {
             return Err(LoginError::NoUrl(config.name.clone()));
         };
         if endpoint.brings_credentials() {
             return Err(LoginError::OwnCredentials(config.name.clone()));
         }
-        let board = LoginBoard::load(cache_dir, &config.name, &fingerprint(config, home_key));
+        let board = LoginBoard::load(
+            cache_dir,
+            &config.name,
+            &fingerprint(&config.reach.definition(), home_key),
+        );
         install_tls();
         let server = config.name.clone();
         let url = endpoint.url().clone();

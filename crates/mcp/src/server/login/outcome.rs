@@ -17,6 +17,14 @@ pub enum LoginError {
     /// The entry starts a program, which has no login of ours.
     #[error("server '{0}' is a program, which has its own way to log in; --login is for servers with a url")]
     NoUrl(String),
+    /// A variable of its entry is missing here, or the entry cannot be used with it.
+    #[error("server '{server}' cannot be reached from here: {reason}")]
+    NotFromHere {
+        /// The server.
+        server: String,
+        /// What is missing.
+        reason: String,
+    },
     /// The person configured the credentials themselves.
     #[error(
         "server '{0}' has an Authorization header in config.toml, which is used as it is; remove it to log in instead"

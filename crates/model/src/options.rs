@@ -126,7 +126,26 @@ pub const fn read_options(family: Family) -> &'static [OptionSpec] {
                         Kind::Text,
                         "only runs of this status, for example running or failed",
                     ),
+                    spec(
+                        "tree",
+                        Kind::Flag,
+                        "whole trees: each first run with everything below it, the newest trees first",
+                    ),
+                    spec(
+                        "all",
+                        Kind::Flag,
+                        "verbs that succeeded too, besides calls and runs of programs",
+                    ),
                 ]
+            }
+        }
+        Family::Run => {
+            const {
+                &[spec(
+                    "tree",
+                    Kind::Flag,
+                    "this run and everything below it, instead of its record",
+                )]
             }
         }
         Family::RunJournal => const { &[LIMIT, AFTER] },
@@ -163,6 +182,7 @@ pub const fn read_options(family: Family) -> &'static [OptionSpec] {
                     THREAD,
                     spec("since", Kind::Text, "RFC 3339 time, inclusive"),
                     spec("until", Kind::Text, "RFC 3339 time, exclusive"),
+                    spec("steps", Kind::Flag, "the steps of runs too"),
                     LIMIT,
                     AFTER,
                 ]
@@ -191,7 +211,6 @@ pub const fn read_options(family: Family) -> &'static [OptionSpec] {
         | Family::Triggers
         | Family::Channels
         | Family::SelfAgent
-        | Family::Run
         | Family::Attachment
         | Family::Hypermedia
         | Family::File
@@ -250,6 +269,37 @@ pub const fn write_form(family: Family) -> Option<WriteForm> {
             dry_run: true,
             doc: "content replaces the file; needs a grant",
         }),
+        Family::Run => Some(WriteForm {
+            options: const {
+                &[
+                    spec(
+                        "cancel",
+                        Kind::Flag,
+                        "end the run and everything below it; content is the reason",
+                    ),
+                    spec(
+                        "signal",
+                        Kind::Text,
+                        "send the event of this name; content is its value, as JSON or text",
+                    ),
+                    spec(
+                        "answer",
+                        Kind::Number {
+                            min: 0,
+                            max: u32::MAX as u64,
+                        },
+                        "answer what it waits for at this place; content is JSON, for a budget {\"tokens\":…}",
+                    ),
+                    spec(
+                        "retry",
+                        Kind::Flag,
+                        "start a run that has ended again, from its beginning",
+                    ),
+                ]
+            },
+            dry_run: true,
+            doc: "steers the run by exactly one of its options",
+        }),
         Family::Triggers | Family::Channels => Some(WriteForm {
             options: const { &[DELETE] },
             dry_run: false,
@@ -265,7 +315,6 @@ pub const fn write_form(family: Family) -> Option<WriteForm> {
         | Family::ThreadList
         | Family::Thread
         | Family::RunList
-        | Family::Run
         | Family::RunJournal
         | Family::RunOutput
         | Family::Approvals
@@ -312,6 +361,7 @@ pub const WRITABLE: &[Family] = &[
     Family::Triggers,
     Family::Channels,
     Family::Hypermedia,
+    Family::Run,
 ];
 
 /// A checked option value.
@@ -392,6 +442,21 @@ impl Options {
             Some(Checked::Object(map)) => Some(map),
             _ => None,
         }
+    }
+
+    /// Returns what was given, as JSON.
+    #[must_use]
+    pub fn given(&self) -> Map<String, Value> {
+        let value = |checked: &Checked| match checked {
+            Checked::Text(text) => Value::from(text.as_str()),
+            Checked::Flag(flag) => Value::from(*flag),
+            Checked::Number(number) => Value::from(*number),
+            Checked::Object(map) => Value::Object(map.clone()),
+        };
+        self.0
+            .iter()
+            .map(|(key, checked)| ((*key).to_owned(), value(checked)))
+            .collect()
     }
 
     /// Tells whether no option was given.

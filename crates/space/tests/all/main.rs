@@ -6,5 +6,7 @@ mod hostile;
 mod journal;
 mod memory;
 mod pages;
+mod runs;
+mod runs_support;
 mod ssrf;
 mod support;

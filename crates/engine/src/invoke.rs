@@ -65,17 +65,6 @@ impl Context {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Returns the same context with less time.
-    pub fn limited(&self, limit: Duration) -> Self {
-        let mut limited = self.detached();
-        limited.attendance = self.attendance.clone();
-        limited.opening = Arc::clone(&self.opening);
-        limited.settlement = Arc::clone(&self.settlement);
-        limited.limit = self.limit.min(limit);
-        limited.until = self.until.min(Instant::now() + limit);
-        limited
-    }
-
     /// Returns the same context with an attendance of its own: what outlives its caller is not cancelled by it.
     pub fn detached(&self) -> Self {
         Self {

@@ -5,6 +5,7 @@
 
 mod acts;
 mod builtin;
+mod child;
 mod invoke;
 mod judge;
 mod record;
@@ -16,18 +17,22 @@ mod view;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use pentad_catalog::{Catalog, Gate};
 use pentad_model::thread::Thread;
 use pentad_model::{GrantSet, Invocation, Name, Outcome};
-use pentad_program::{Attendance, Store, ToolAuthor, Verbs};
+use pentad_program::{
+    Attendance, Program, Retired, RunControl, RunStore, Store, StoreError, ToolAuthor, Verbs,
+};
+use pentad_run::{Runtime, RuntimeParts, SystemClock, Takes};
 use pentad_space::Space;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use self::child::{Attending, EngineInvoker, RecipeProgram};
 
 pub use self::builtin::{BuiltinParts, BuiltinSource};
 pub use self::redact::Redactor;
@@ -44,7 +49,9 @@ pub struct Limits {
     pub person_view_bytes: usize,
     /// How long one call may take.
     pub call: Duration,
-    /// Detached runs at once.
+    /// Child runs at work at once; others are queued.
+    pub active: usize,
+    /// Detached runs that have not ended, queued ones among them; 0 where nothing stays to execute them.
     pub detached: usize,
 }
 
@@ -55,7 +62,8 @@ impl Default for Limits {
             client_view_bytes: 32 * 1024,
             person_view_bytes: 64 * 1024 * 1024,
             call: Duration::from_secs(600),
-            detached: 64,
+            active: 64,
+            detached: 1024,
         }
     }
 }
@@ -73,6 +81,10 @@ pub struct ClientSettings {
 pub struct EngineParts {
     /// The journal.
     pub store: Arc<dyn Store>,
+    /// The same journal's durable runs.
+    pub runs: Arc<dyn RunStore>,
+    /// What child runs can execute besides recipes.
+    pub programs: Vec<Arc<dyn Program>>,
     /// All tools.
     pub catalog: Arc<Catalog>,
     /// All address families.
@@ -99,7 +111,8 @@ pub struct EngineParts {
 pub struct Engine {
     parts: EngineParts,
     tasks: TaskTracker,
-    slots: Arc<Semaphore>,
+    runtime: Arc<Runtime>,
+    attending: Attending,
     clients: RwLock<BTreeMap<Name, ClientSettings>>,
     /// Threads that adapters found by their key; what is kept of them never changes.
     known_threads: Mutex<HashMap<String, Thread>>,
@@ -112,32 +125,56 @@ impl Engine {
     /// Returns an engine; it starts nothing by itself.
     #[must_use]
     pub fn new(mut parts: EngineParts) -> Arc<Self> {
-        let slots = Arc::new(Semaphore::new(parts.limits.detached));
-        Arc::new(Self {
+        Arc::new_cyclic(|engine| Self {
             clients: RwLock::new(std::mem::take(&mut parts.clients)),
+            runtime: runtime(engine, &mut parts),
             parts,
             tasks: TaskTracker::new(),
-            slots,
+            attending: Attending::default(),
             known_threads: Mutex::default(),
             asking: judge::Asking::default(),
             stopping: CancellationToken::new(),
         })
     }
 
+    /// Takes over the runs of processes that are gone, and begins to execute what is queued, unless this engine lives for
+    /// one command only.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be written.
+    pub async fn start(&self) -> Result<Retired, StoreError> {
+        let takes = if self.parts.limits.detached > 0 {
+            Takes::Queue
+        } else {
+            Takes::Own
+        };
+        self.runtime.start(takes).await
+    }
+
     /// Cancels what is running and waits until it has ended, `limit` at most. Returns false when something is left.
     pub async fn shutdown(&self, limit: Duration) -> bool {
         self.stopping.cancel();
         self.tasks.close();
-        tokio::time::timeout(limit, self.tasks.wait()).await.is_ok()
+        let (runs, tasks) = tokio::join!(
+            self.runtime.shutdown(limit),
+            tokio::time::timeout(limit, self.tasks.wait())
+        );
+        runs && tasks.is_ok()
     }
 
-    /// Returns how many detached runs are in progress.
+    /// Tells whether a run has not ended, parked ones among them.
+    pub async fn has_live_runs(&self) -> bool {
+        // A journal that cannot be read says nothing; then staying is the safe answer.
+        self.runtime
+            .counts()
+            .await
+            .map_or(true, |counts| counts.running + counts.queued + counts.waiting > 0)
+    }
+
+    /// Returns what steers runs.
     #[must_use]
-    pub fn detached_runs(&self) -> usize {
-        self.parts
-            .limits
-            .detached
-            .saturating_sub(self.slots.available_permits())
+    pub fn control(&self) -> Arc<dyn RunControl> {
+        Arc::clone(&self.runtime) as _
     }
 
     /// Takes what is configured for clients by now.
@@ -165,6 +202,28 @@ impl Engine {
     pub fn gate(&self) -> &Arc<Gate> {
         &self.parts.gate
     }
+}
+
+/// Returns what executes the engine's runs.
+fn runtime(engine: &Weak<Engine>, parts: &mut EngineParts) -> Arc<Runtime> {
+    let recipe = RecipeProgram {
+        engine: Weak::clone(engine),
+    };
+    let mut programs = std::mem::take(&mut parts.programs);
+    programs.push(Arc::new(recipe));
+    Runtime::new(RuntimeParts {
+        store: Arc::clone(&parts.store),
+        runs: Arc::clone(&parts.runs),
+        invoker: Arc::new(EngineInvoker {
+            engine: Weak::clone(engine),
+        }),
+        clock: Arc::new(SystemClock),
+        programs,
+        limits: pentad_run::Limits {
+            active: parts.limits.active,
+            ..pentad_run::Limits::default()
+        },
+    })
 }
 
 /// An engine that can be handed to adapters: it owns what it started.

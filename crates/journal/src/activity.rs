@@ -17,12 +17,16 @@ use crate::threads;
 pub(crate) const FEED_SQL: &str =
     "SELECT position, body FROM event WHERE position > ?1 ORDER BY position LIMIT ?2";
 
-/// Returns the newest position, 0 in an empty journal.
+/// The query of the newest position: the last row of either table.
+pub(crate) const HEAD_SQL: &str = "SELECT max(coalesce((SELECT max(position) FROM event), 0),
+                                              coalesce((SELECT max(position) FROM step), 0))";
+
+/// Returns the newest position of an event or a step, 0 in an empty journal.
 pub(crate) fn head(connection: &Connection) -> Result<u64, Fault> {
-    let head: Option<i64> = connection
-        .prepare_cached("SELECT max(position) FROM event")?
+    let head: i64 = connection
+        .prepare_cached(HEAD_SQL)?
         .query_one([], |row| row.get(0))?;
-    Ok(head.map_or(0, unsigned))
+    Ok(unsigned(head))
 }
 
 /// Reads events after a position.

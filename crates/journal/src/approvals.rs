@@ -10,6 +10,7 @@ use crate::codec::{self, tail, tail_of};
 use crate::events;
 use crate::fault::Fault;
 use crate::threads;
+use crate::waits;
 use crate::writer::Scope;
 
 const SELECT: &str =
@@ -135,7 +136,7 @@ fn insert(connection: &Connection, asked: &Approval) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Answers an open approval and notes the answer in its thread.
+/// Answers an open approval, notes the answer in its thread, and tells the runs that wait for it.
 pub(crate) fn answer(
     scope: &mut Scope<'_>,
     id: ApprovalId,
@@ -184,6 +185,7 @@ pub(crate) fn answer(
         ..found
     };
     note(scope, &answered, by, at)?;
+    waits::tell_approval(scope, id, state.word(), by, at)?;
     Ok(answered)
 }
 

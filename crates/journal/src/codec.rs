@@ -1,8 +1,9 @@
 //! Records to and from what the tables hold.
 
-use pentad_model::canonical::from_dag_cbor;
+use pentad_model::canonical::{CanonicalError, from_dag_cbor};
 use pentad_model::event::EVENT_VERSION;
 use pentad_model::id::MIN_ENDING;
+use pentad_model::step::{STEP_VERSION, Step};
 use pentad_model::{Event, Id, text};
 use pentad_program::StoreError;
 use rusqlite::Row;
@@ -80,18 +81,34 @@ pub(crate) fn event(position: i64, bytes: &[u8]) -> Result<Event, StoreError> {
             position: unsigned(position),
             ..event
         }),
-        Ok(event) => Err(unknown_version(position, event.v)),
-        Err(error) => Err(match from_dag_cbor::<Version>(bytes) {
-            Ok(Version { v }) if v != EVENT_VERSION => unknown_version(position, v),
-            _ => StoreError::Corrupt(format!(
-                "event {position} of the journal cannot be decoded: {error}"
-            )),
-        }),
+        Ok(event) => Err(unknown_version("event", position, event.v, EVENT_VERSION)),
+        Err(error) => Err(undecoded("event", position, bytes, EVENT_VERSION, &error)),
     }
 }
 
-fn unknown_version(position: i64, v: u32) -> StoreError {
+/// Decodes a step's bytes and gives it its position. Older versions are brought up to this one here.
+pub(crate) fn step(position: i64, bytes: &[u8]) -> Result<Step, StoreError> {
+    match from_dag_cbor::<Step>(bytes) {
+        Ok(step) if step.v == STEP_VERSION => Ok(Step {
+            journal: unsigned(position),
+            ..step
+        }),
+        Ok(step) => Err(unknown_version("step", position, step.v, STEP_VERSION)),
+        Err(error) => Err(undecoded("step", position, bytes, STEP_VERSION, &error)),
+    }
+}
+
+fn undecoded(what: &str, position: i64, bytes: &[u8], newest: u32, error: &CanonicalError) -> StoreError {
+    match from_dag_cbor::<Version>(bytes) {
+        Ok(Version { v }) if v != newest => unknown_version(what, position, v, newest),
+        _ => StoreError::Corrupt(format!(
+            "{what} {position} of the journal cannot be decoded: {error}"
+        )),
+    }
+}
+
+fn unknown_version(what: &str, position: i64, v: u32, newest: u32) -> StoreError {
     StoreError::Corrupt(format!(
-        "event {position} of the journal has format {v}, and this build reads up to {EVENT_VERSION}; use a newer pentad"
+        "{what} {position} of the journal has format {v}, and this build reads up to {newest}; use a newer pentad"
     ))
 }

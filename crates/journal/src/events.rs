@@ -7,7 +7,7 @@ use pentad_model::{Event, EventBody, RunId, ThreadId};
 use pentad_program::{EventPage, EventRange, StoreError};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
-use crate::codec::{self, MAX_PAGE_BYTES, signed, unsigned};
+use crate::codec::{self, MAX_PAGE_BYTES, signed};
 use crate::fault::Fault;
 use crate::threads::{self, Place};
 use crate::writer::Scope;
@@ -55,11 +55,12 @@ fn append_one(scope: &mut Scope<'_>, place: &mut Place, new: NewEvent) -> Result
         EventBody::Called { verb, .. } => Some(verb.name()),
         _ => None,
     };
+    event.position = scope.next_position()?;
     scope
         .connection
         .prepare_cached(
-            "INSERT INTO event (thread, seq, at, clock, actor, kind, verb, call, run, hash, body)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO event (position, thread, seq, at, clock, actor, kind, verb, call, run, hash, body)
+             VALUES (?12, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
         .execute(params![
             place.row,
@@ -73,16 +74,15 @@ fn append_one(scope: &mut Scope<'_>, place: &mut Place, new: NewEvent) -> Result
             event.run.map(|r| *r.0.as_bytes()),
             hash,
             bytes,
+            signed(event.position),
         ])?;
-    event.position = unsigned(scope.connection.last_insert_rowid());
     if let EventBody::Promoted { tool, cid } = &event.body {
         promote(scope.connection, place.row, tool, cid)?;
     }
     place.seq = event.seq;
     place.prev = hash;
     place.updated_at = place.updated_at.max(event.at.0);
-    scope.head = Some(event.position);
-    scope.appended += 1;
+    scope.news.appended += 1;
     Ok(event)
 }
 

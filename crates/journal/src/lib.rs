@@ -18,29 +18,55 @@
 //! written before it, the WAL being one file. Other processes may write the same database: each transaction begins
 //! `IMMEDIATE` and reads afresh what it builds on.
 //!
+//! # Steps and waits
+//! A run that a program executes has a journal of its own: steps, stored as the canonical DAG-CBOR of
+//! [`pentad_model::step::Step`] and chained by `prev` as events are, but within their run. Their positions are drawn from
+//! the same counter as those of events, so whoever follows the journal sees both in one order. Only the executor that has
+//! a run appends to it, and it says which step it believes to be the last. What others have for a run is put at one of its
+//! waits, from where one transaction moves it into the steps and deletes the wait: it is delivered once. An event that
+//! comes before its wait is kept. When a run ends its record keeps the number and the hash of its last step, so steps that
+//! were cut off show.
+//!
+//! # Executors
+//! A journal that starts or claims a run enters itself into the list of executors; its number there, the epoch, stands at
+//! each of its runs. Whoever takes over from an executor that is gone deletes its entry and takes the epoch off its runs,
+//! from where on its writes are refused, should it live after all. The number is never given again. The end of a run is
+//! one transaction with all that follows from it: the answer for its parent, the end of children that it alone waited for
+//! and of ancestors that only waited for its end, and the step of the plan that it was evidence for (`settle`, `cancel`,
+//! `evidence`).
+//!
 //! # Reading
 //! A few threads read, each with a connection that cannot write, each request in one snapshot. A read that begins after
 //! a write was answered sees it.
 
 mod activity;
+mod advance;
 mod approvals;
 mod attachments;
 mod blobs;
+mod cancel;
 mod checkpoint;
 mod codec;
 mod connection;
 mod events;
+mod evidence;
+mod executors;
 mod fault;
+mod kept;
 mod marks;
 mod migrate;
 mod options;
 mod plans;
-mod recovery;
+mod record;
+mod run_store;
 mod runs;
 mod search;
+mod settle;
+mod steps;
 mod store;
 mod threads;
 mod verify;
+mod waits;
 mod workers;
 mod writer;
 
@@ -50,7 +76,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pentad_model::{RunId, ThreadId, Timestamp};
-use pentad_program::{Durability, StoreError};
+use pentad_program::{Durability, RunStore as _, StoreError};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -59,7 +85,7 @@ use crate::connection::Purpose;
 use crate::fault::Fault;
 pub use crate::options::{JournalOptions, Owner};
 use crate::workers::Jobs;
-use crate::writer::{Member, Scope, Writer};
+use crate::writer::{Known, Member, Scope, Writer};
 
 /// How long `close` waits for what is queued.
 const CLOSE_LIMIT: Duration = Duration::from_secs(30);
@@ -80,10 +106,11 @@ struct Inner {
     options: JournalOptions,
     blobs: Blobs,
     senders: RwLock<Option<Senders>>,
-    /// The newest position that this process knows of; nothing when closed.
-    head: watch::Sender<Option<u64>>,
+    known: Known,
     /// Whoever holds it looks for other processes' events on behalf of all who wait.
     looking: tokio::sync::Mutex<()>,
+    /// The same for what gives executors something to do.
+    stirring: tokio::sync::Mutex<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     written: Mutex<Option<oneshot::Receiver<Result<(), StoreError>>>>,
 }
@@ -141,8 +168,13 @@ impl Journal {
         if let Some(bytes) = options.max_database_bytes {
             limit_size(&connection, bytes).map_err(unusable)?;
         }
-        let known = activity::head(&connection).map_err(unusable)?;
-        let (head, _) = watch::channel(Some(known));
+        let (head, _) = watch::channel(Some(activity::head(&connection).map_err(unusable)?));
+        let (stirs, _) = watch::channel(Some(executors::stirs(&connection).map_err(unusable)?));
+        let known = Known {
+            head,
+            stirs,
+            epoch: Arc::default(),
+        };
         let (written, done) = oneshot::channel();
         let (sender, mut requests) = mpsc::channel(options.queue.max(1));
         let no_threads = |e| StoreError::Unusable(format!("the journal's threads could not be started: {e}"));
@@ -150,7 +182,7 @@ impl Journal {
             .enable_time()
             .build()
             .map_err(no_threads)?;
-        let writer = Writer::new(connection, database.clone(), &options, head.clone(), clock);
+        let writer = Writer::new(connection, database.clone(), &options, known.clone(), clock);
         let thread = std::thread::Builder::new()
             .name("journal-writer".to_owned())
             .spawn(move || {
@@ -184,8 +216,9 @@ impl Journal {
                 options,
                 blobs,
                 senders: RwLock::new(Some(senders)),
-                head,
+                known,
                 looking: tokio::sync::Mutex::new(()),
+                stirring: tokio::sync::Mutex::new(()),
                 threads: Mutex::new(threads),
                 written: Mutex::new(Some(done)),
             }),
@@ -206,7 +239,8 @@ impl Journal {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take(),
         );
-        inner.head.send_replace(None);
+        inner.known.head.send_replace(None);
+        inner.known.stirs.send_replace(None);
         let threads = std::mem::take(&mut *inner.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let written = inner
             .written
@@ -238,8 +272,9 @@ impl Journal {
             })
     }
 
-    /// Settles as `lost` the runs that are recorded as running and whose process, as `is_alive` judges, is gone; this
-    /// process's own are never touched. Each is noted once in its thread: a second call changes nothing.
+    /// Takes over from the executors whose process, as `is_alive` judges, is gone; this process's own runs are never
+    /// touched. Of theirs, those that nobody resumes are settled as `lost`, the others queued, and each is noted once in
+    /// its thread: a second call changes nothing. Returns what was lost.
     ///
     /// # Errors
     /// Fails when the journal cannot be written; then nothing was settled.
@@ -248,19 +283,14 @@ impl Journal {
         F: Fn(&Owner) -> bool + Send + Sync + 'static,
     {
         let own = self.inner.options.owner.clone();
-        let others = self
-            .read(move |connection| {
-                let running = recovery::running(connection)?;
-                Ok(running.iter().any(|(_, _, owner)| *owner != own))
-            })
+        let gone = self
+            .read(move |connection| executors::gone(connection, &own, &is_alive))
             .await?;
-        if !others {
+        if gone.is_empty() {
             return Ok(Vec::new());
         }
-        self.write(Durability::Power, move |scope| {
-            recovery::settle(scope, at, &is_alive)
-        })
-        .await
+        let retired = self.retire(gone, at).await?;
+        Ok(retired.lost)
     }
 
     /// Makes the table of a thread's promoted tools again from its events.
@@ -321,6 +351,33 @@ impl Journal {
         let blobs = self.inner.blobs.clone();
         let files = self.senders()?.files;
         workers::run(&files, move |(): &mut ()| work(&blobs)).await
+    }
+
+    /// Waits until what `look` finds exceeds `after`, by this process's own writes or by others'. Only one of all who wait
+    /// looks for what other processes wrote; it tells the others.
+    async fn beyond(
+        &self,
+        after: u64,
+        known: &watch::Sender<Option<u64>>,
+        looking: &tokio::sync::Mutex<()>,
+        poll: Duration,
+        look: fn(&Connection) -> Result<u64, Fault>,
+    ) -> Result<u64, StoreError> {
+        let mut told = known.subscribe();
+        let beyond = |mark: &Option<u64>| mark.is_none_or(|mark| mark > after);
+        let looks = async {
+            let _looking = looking.lock().await;
+            loop {
+                let mark = self.read(look).await?;
+                known.send_if_modified(|known| writer::advance(known, mark));
+                tokio::time::sleep(poll).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            mark = told.wait_for(beyond) => mark.map_err(|_| StoreError::Closed)?.ok_or(StoreError::Closed),
+            failed = looks => failed,
+        }
     }
 
     /// Lets the writer collect the words of what a search must see. A full disk makes a search old, not impossible.

@@ -20,7 +20,11 @@ use crate::fault::{Fault, file_error};
 pub(crate) const APPLICATION_ID: i32 = 0x506E_7464;
 
 /// The migrations of this build.
-pub(crate) const MIGRATIONS: &[&str] = &[include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    include_str!("schema/0001.sql"),
+    include_str!("schema/0002.sql"),
+    include_str!("schema/0003.sql"),
+];
 
 /// What a database file says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,53 +1,23 @@
-//! Runs: starting, changing, finding and listing.
-
-use std::collections::BTreeMap;
+//! Runs: starting, finding, counting and listing.
 
 use pentad_model::canonical::{from_dag_cbor, to_dag_cbor};
 use pentad_model::id::MIN_ENDING;
-use pentad_model::run::{Run, RunError, RunStatus, Stored, Terms, Usage};
-use pentad_model::{Caller, GrantSet, IdEnding, Name, RunId, ThreadId, Timestamp};
-use pentad_program::{NewRun, RunChange, RunFilter, StoreError};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, ToSql, params};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use pentad_model::run::{Run, RunStatus};
+use pentad_model::{IdEnding, Name, RunId, Timestamp};
+use pentad_program::{NewRun, RunCounts, RunFilter, StoreError};
+use rusqlite::{Connection, ErrorCode, Row, ToSql, params};
 
-use crate::codec::{self, signed, tail, tail_of};
+use crate::codec::{self, signed, tail, tail_of, unsigned};
+use crate::executors;
 use crate::fault::Fault;
+use crate::record::{self, BY_ID, Start, State, missing};
 use crate::search::query::Words;
 use crate::search::words;
 use crate::threads;
 use crate::writer::Scope;
 
-/// What of a run never changes.
-#[derive(Serialize, Deserialize)]
-struct Start {
-    parent: Option<RunId>,
-    thread: ThreadId,
-    title: String,
-    tool: Option<String>,
-    tool_cid: Option<String>,
-    caller: Caller,
-    grants: GrantSet,
-    input: Value,
-    #[serde(default)]
-    terms: Terms,
-    created_at: Timestamp,
-}
-
-/// What of a run changes.
-#[derive(Serialize, Deserialize)]
-struct State {
-    status: RunStatus,
-    output: Option<Value>,
-    error: Option<RunError>,
-    stored: BTreeMap<String, Stored>,
-    #[serde(default)]
-    usage: Usage,
-}
-
-/// The condition of one run; its index begins with the ending, by which people name runs.
-const BY_ID: &str = "tail = ?1 AND id = ?2";
-const COLUMNS: &str = "run.row, run.id, run.name, run.start, run.state, run.updated_at";
+const COLUMNS: &str =
+    "run.row, run.id, run.name, run.start, run.state, run.updated_at, run.cancel IS NOT NULL AS canceling";
 
 fn from_row(row: &Row<'_>) -> Result<Run, Fault> {
     let id = codec::id(row, "id")?;
@@ -68,7 +38,7 @@ fn from_row(row: &Row<'_>) -> Result<Run, Fault> {
         input: start.input,
         terms: start.terms,
         usage: state.usage,
-        canceling: false,
+        canceling: row.get("canceling")?,
         output: state.output,
         error: state.error,
         stored: state.stored,
@@ -89,9 +59,17 @@ pub(crate) fn words_of(start: &[u8]) -> Result<String, Fault> {
     Ok(out)
 }
 
-/// Records a run as running.
+/// Records a run: this executor's, or nobody's as long as it is queued.
 pub(crate) fn start(scope: &mut Scope<'_>, new: &NewRun) -> Result<(), Fault> {
     let thread = threads::row_of(scope.connection, new.thread)?;
+    let epoch = match new.status {
+        RunStatus::Running | RunStatus::Waiting(_) => Some(executors::enlist(scope)?),
+        RunStatus::Queued => {
+            scope.news.stirred = true;
+            None
+        }
+        RunStatus::Succeeded | RunStatus::Failed | RunStatus::Canceled | RunStatus::Lost => None,
+    };
     let start = Start {
         parent: new.parent,
         thread: new.thread,
@@ -104,32 +82,27 @@ pub(crate) fn start(scope: &mut Scope<'_>, new: &NewRun) -> Result<(), Fault> {
         terms: new.terms.clone(),
         created_at: new.at,
     };
-    let state = State {
-        status: new.status,
-        output: None,
-        error: None,
-        stored: BTreeMap::new(),
-        usage: Usage::default(),
-    };
+    let state = State::new(new.status);
+    let root = new.terms.root.filter(|root| *root != new.id);
     let written = scope
         .connection
         .prepare_cached(
-            "INSERT INTO run (id, tail, thread, name, status, start, state, updated_at,
-                              owner_pid, owner_born, owner_boot)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO run (id, tail, thread, parent, root, name, plan_step, status, epoch, start, state, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             new.id.0.as_bytes(),
             tail(new.id.0),
             thread,
+            new.parent.map(|parent| *parent.0.as_bytes()),
+            root.map(|root| *root.0.as_bytes()),
             new.name.as_ref().map(Name::as_str),
+            new.terms.plan_step,
             state.status.word(),
+            epoch.map(signed),
             to_dag_cbor(&start)?,
             to_dag_cbor(&state)?,
             new.at.0,
-            scope.owner.pid,
-            signed(scope.owner.born),
-            scope.owner.boot,
         ]);
     match written {
         Ok(_) => Ok(()),
@@ -154,57 +127,6 @@ fn taken(connection: &Connection, new: &NewRun) -> Result<StoreError, Fault> {
     }))
 }
 
-/// Changes a run that is not settled.
-pub(crate) fn change(scope: &mut Scope<'_>, change: &RunChange) -> Result<(), Fault> {
-    let found: Option<(i64, Vec<u8>)> = scope
-        .connection
-        .prepare_cached(&format!("SELECT row, state FROM run WHERE {BY_ID}"))?
-        .query_one(params![tail(change.id.0), change.id.0.as_bytes()], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()?;
-    let Some((row, bytes)) = found else {
-        return Err(no_run(&change.id.to_string()).into());
-    };
-    let mut state: State = codec::record(&bytes, "run", change.id.0)?;
-    if state.status.is_settled() {
-        let text = format!(
-            "run {} has ended ('{}') and is not changed again",
-            change.id,
-            state.status.word()
-        );
-        return Err(StoreError::Conflict(text).into());
-    }
-    state.status = change.status;
-    if change.output.is_some() {
-        state.output.clone_from(&change.output);
-    }
-    if change.error.is_some() {
-        state.error.clone_from(&change.error);
-    }
-    state.stored.extend(change.stored.clone());
-    scope
-        .connection
-        .prepare_cached(
-            "UPDATE run SET status = ?2, state = ?3, updated_at = max(updated_at, ?4),
-                            owner_pid = ?5, owner_born = ?6, owner_boot = ?7 WHERE row = ?1",
-        )?
-        .execute(params![
-            row,
-            state.status.word(),
-            to_dag_cbor(&state)?,
-            change.at.0,
-            scope.owner.pid,
-            signed(scope.owner.born),
-            scope.owner.boot,
-        ])?;
-    Ok(())
-}
-
-fn no_run(what: &str) -> StoreError {
-    StoreError::NotFound(format!("there is no run '{what}'"))
-}
-
 fn first(connection: &Connection, condition: &str, values: &[&dyn ToSql]) -> Result<Option<Run>, Fault> {
     let sql = format!("SELECT {COLUMNS} FROM run WHERE {condition} LIMIT 1");
     let mut statement = connection.prepare_cached(&sql)?;
@@ -214,7 +136,7 @@ fn first(connection: &Connection, condition: &str, values: &[&dyn ToSql]) -> Res
 /// Reads a run by id.
 pub(crate) fn get(connection: &Connection, id: RunId) -> Result<Run, Fault> {
     let found = first(connection, BY_ID, &[&tail(id.0), id.0.as_bytes()])?;
-    found.ok_or_else(|| no_run(&id.to_string()).into())
+    found.ok_or_else(|| missing(&id.to_string()).into())
 }
 
 fn live_with_name(connection: &Connection, name: &Name) -> Result<Option<Run>, Fault> {
@@ -249,6 +171,53 @@ pub(crate) fn find(connection: &Connection, name: &Name) -> Result<Run, Fault> {
         }
     }
     threads::only(found, ending.as_str(), "run")
+}
+
+/// The query of a run's children.
+pub(crate) fn children_sql() -> String {
+    format!("SELECT {COLUMNS} FROM run WHERE parent = ?1 ORDER BY row LIMIT ?2")
+}
+
+/// Lists a run's children, oldest first.
+pub(crate) fn children(connection: &Connection, parent: RunId, limit: usize) -> Result<Vec<Run>, Fault> {
+    let mut statement = connection.prepare_cached(&children_sql())?;
+    statement
+        .query_and_then(params![parent.0.as_bytes(), codec::limit(limit)], from_row)?
+        .collect()
+}
+
+/// The queries of how many runs have not ended: of all, and of those that have a root above them.
+pub(crate) const COUNT_SQL: [&str; 2] = [
+    "SELECT status, count(*) FROM run
+     WHERE status IN ('queued', 'running', 'waiting') AND status <> 'succeeded' GROUP BY status",
+    "SELECT status, 1 FROM run WHERE root = ?1 AND status IN ('queued', 'running', 'waiting')",
+];
+
+/// Counts the runs that have not ended, of all trees or of one.
+pub(crate) fn counts(connection: &Connection, root: Option<RunId>) -> Result<RunCounts, Fault> {
+    let mut counts = RunCounts::default();
+    let mut add = |status: &str, number: i64| {
+        let of_status = match status {
+            "queued" => &mut counts.queued,
+            "running" => &mut counts.running,
+            "waiting" => &mut counts.waiting,
+            _ => return,
+        };
+        *of_status += unsigned(number);
+    };
+    let [all, below] = COUNT_SQL;
+    let mut statement = connection.prepare_cached(if root.is_some() { below } else { all })?;
+    let mut rows = match root {
+        Some(root) => statement.query([root.0.as_bytes()])?,
+        None => statement.query([])?,
+    };
+    while let Some(row) = rows.next()? {
+        add(row.get_ref(0)?.as_str().unwrap_or_default(), row.get(1)?);
+    }
+    if let Some(root) = root {
+        add(record::get(connection, root)?.status().word(), 1);
+    }
+    Ok(counts)
 }
 
 /// Which conditions a list of runs has.
@@ -312,11 +281,7 @@ pub(crate) fn list(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ru
     };
     let before: i64 = match filter.before {
         None => i64::MAX,
-        Some(id) => connection
-            .prepare_cached(&format!("SELECT row FROM run WHERE {BY_ID}"))?
-            .query_one(params![tail(id.0), id.0.as_bytes()], |row| row.get(0))
-            .optional()?
-            .ok_or_else(|| no_run(&id.to_string()))?,
+        Some(id) => record::row_of(connection, id)?,
     };
     let thread = filter
         .thread

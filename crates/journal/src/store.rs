@@ -17,8 +17,8 @@ use pentad_program::{
 };
 
 use crate::verify::{Checked, Look};
-use crate::writer::advance;
-use crate::{Journal, activity, approvals, attachments, events, plans, runs, threads};
+use crate::writer::Known;
+use crate::{Journal, activity, approvals, attachments, events, plans, runs, settle, threads};
 
 #[async_trait]
 impl Store for Journal {
@@ -92,23 +92,10 @@ impl Store for Journal {
     }
 
     async fn changed(&self, after: u64) -> Result<u64, StoreError> {
-        let mut known = self.inner.head.subscribe();
-        let beyond = |head: &Option<u64>| head.is_none_or(|head| head > after);
-        let closed = |head: Option<u64>| head.ok_or(StoreError::Closed);
-        let look = async {
-            // Only one of all who wait looks for what other processes wrote; it tells the others.
-            let _looking = self.inner.looking.lock().await;
-            loop {
-                let head = self.head().await?;
-                self.inner.head.send_if_modified(|known| advance(known, head));
-                tokio::time::sleep(self.inner.options.poll).await;
-            }
-        };
-        tokio::select! {
-            biased;
-            head = known.wait_for(beyond) => closed(head.map_err(|_| StoreError::Closed)?.to_owned()),
-            failed = look => failed,
-        }
+        let Known { head, .. } = &self.inner.known;
+        let poll = self.inner.options.poll;
+        self.beyond(after, head, &self.inner.looking, poll, activity::head)
+            .await
     }
 
     async fn promoted(&self, thread: ThreadId) -> Result<BTreeMap<String, String>, StoreError> {
@@ -146,11 +133,8 @@ impl Store for Journal {
         new: Vec<NewEvent>,
         durability: Durability,
     ) -> Result<(), StoreError> {
-        self.write(durability, move |scope| {
-            runs::change(scope, &change)?;
-            events::append(scope, &new).map(|_| ())
-        })
-        .await
+        self.write(durability, move |scope| settle::change(scope, &change, &new))
+            .await
     }
 
     async fn run(&self, id: RunId) -> Result<Run, StoreError> {

@@ -1,7 +1,7 @@
 //! Threads: opening, finding, titling and listing.
 
 use pentad_model::thread::Thread;
-use pentad_model::{IdEnding, ThreadId, Timestamp};
+use pentad_model::{Id, IdEnding, ThreadId, Timestamp};
 use pentad_program::{NewThread, StoreError, ThreadFilter, ThreadHit};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
 
@@ -35,6 +35,14 @@ pub(crate) fn row_of(connection: &Connection, thread: ThreadId) -> Result<i64, F
         .query_one([thread.0.as_bytes()], |row| row.get(0))
         .optional()?;
     row.ok_or_else(|| StoreError::NotFound(format!("there is no thread {thread}")).into())
+}
+
+/// Returns the id of the thread in a row.
+pub(crate) fn id_of(connection: &Connection, row: i64) -> Result<ThreadId, Fault> {
+    let bytes = connection
+        .prepare_cached("SELECT id FROM thread WHERE row = ?1")?
+        .query_one([row], |found| found.get(0))?;
+    Ok(ThreadId(Id::from_bytes(bytes)))
 }
 
 /// Returns the thread with a key.

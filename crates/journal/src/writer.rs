@@ -6,6 +6,8 @@
 //! hold: another process may have written in between.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pentad_program::{Durability, StoreError};
@@ -13,8 +15,10 @@ use rusqlite::Connection;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::activity;
 use crate::checkpoint::Checkpoints;
 use crate::connection;
+use crate::executors::{self, Standing};
 use crate::fault::Fault;
 use crate::options::{JournalOptions, Owner};
 use crate::search;
@@ -46,10 +50,46 @@ pub(crate) struct Scope<'c> {
     pub(crate) owner: &'c Owner,
     /// The journal's clock as of the last event, once it was looked up.
     pub(crate) clock: Option<i64>,
-    /// The position of the newest event that this transaction wrote.
+    /// Whether this transaction has seen that its executor is not retired.
+    pub(crate) listed: bool,
+    /// What others learn when the transaction is committed.
+    pub(crate) news: News,
+}
+
+/// What a transaction leads to beside the rows that it writes; a member that fails takes its share back.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct News {
+    /// The newest position of an event or a step, once it was looked up or given.
     pub(crate) head: Option<u64>,
-    /// How many events it wrote.
+    /// How many events were written.
     pub(crate) appended: u64,
+    /// Whether an executor may have something to do that it had not before.
+    pub(crate) stirred: bool,
+    /// Which executor this journal is.
+    pub(crate) standing: Standing,
+}
+
+impl Scope<'_> {
+    /// Gives the next position, which events and steps share.
+    pub(crate) fn next_position(&mut self) -> Result<u64, Fault> {
+        let last = match self.news.head {
+            Some(head) => head,
+            None => activity::head(self.connection)?,
+        };
+        self.news.head = Some(last + 1);
+        Ok(last + 1)
+    }
+}
+
+/// What a journal tells those who wait for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    /// The newest position that this process knows of; nothing when closed.
+    pub(crate) head: watch::Sender<Option<u64>>,
+    /// How often executors got something to do, as far as this process knows; nothing when closed.
+    pub(crate) stirs: watch::Sender<Option<u64>>,
+    /// The epoch of this journal; 0 as long as it has none.
+    pub(crate) epoch: Arc<AtomicU64>,
 }
 
 /// A request to the writer.
@@ -138,7 +178,8 @@ pub(crate) struct Writer {
     connection: Connection,
     database: PathBuf,
     owner: Owner,
-    head: watch::Sender<Option<u64>>,
+    known: Known,
+    standing: Standing,
     busy: Duration,
     synchronous: Option<Durability>,
     words_behind: u64,
@@ -153,7 +194,7 @@ impl Writer {
         connection: Connection,
         database: PathBuf,
         options: &JournalOptions,
-        head: watch::Sender<Option<u64>>,
+        known: Known,
         clock: Runtime,
     ) -> Self {
         let checkpoints = Checkpoints::of(&database);
@@ -161,7 +202,8 @@ impl Writer {
             connection,
             database,
             owner: options.owner.clone(),
-            head,
+            known,
+            standing: Standing::default(),
             busy: options.busy_timeout,
             synchronous: None,
             words_behind: 0,
@@ -241,23 +283,32 @@ impl Writer {
             // If even this fails the next BEGIN tells.
             let _still_open = self.connection.execute_batch("ROLLBACK");
         }
-        let (head, appended) = tried?;
-        self.words_behind += appended;
-        if let Some(head) = head {
-            self.head.send_if_modified(|known| advance(known, head));
+        let (news, stirs) = tried?;
+        self.words_behind += news.appended;
+        self.standing = news.standing;
+        let epoch = news.standing.epoch.unwrap_or(0);
+        self.known.epoch.store(epoch, Ordering::Relaxed);
+        if let Some(head) = news.head {
+            self.known.head.send_if_modified(|known| advance(known, head));
+        }
+        if let Some(stirs) = stirs {
+            self.known.stirs.send_if_modified(|known| advance(known, stirs));
         }
         Ok(())
     }
 
-    fn transact(&self, batch: &mut [Box<dyn Member>]) -> Result<(Option<u64>, u64), Fault> {
+    fn transact(&self, batch: &mut [Box<dyn Member>]) -> Result<(News, Option<u64>), Fault> {
         let connection = &self.connection;
         run(connection, "BEGIN IMMEDIATE")?;
         let mut scope = Scope {
             connection,
             owner: &self.owner,
             clock: None,
-            head: None,
-            appended: 0,
+            listed: false,
+            news: News {
+                standing: self.standing,
+                ..News::default()
+            },
         };
         // One that is alone needs no savepoint, for which SQLite would keep a copy of each page: all is undone with it.
         let alone = batch.len() == 1;
@@ -265,7 +316,7 @@ impl Writer {
             if !alone {
                 run(connection, "SAVEPOINT member")?;
             }
-            let before = (scope.head, scope.appended);
+            let before = scope.news;
             match member.perform(&mut scope) {
                 Ok(()) if alone => {}
                 Ok(()) => run(connection, "RELEASE member")?,
@@ -276,17 +327,23 @@ impl Writer {
                     }
                     if alone {
                         run(connection, "ROLLBACK")?;
-                        return Ok((None, 0));
+                        return Ok((before, None));
                     }
                     run(connection, "ROLLBACK TO member")?;
                     run(connection, "RELEASE member")?;
-                    (scope.head, scope.appended) = before;
+                    scope.news = before;
                     scope.clock = None;
+                    scope.listed = false;
                 }
             }
         }
+        let stirs = if scope.news.stirred {
+            Some(executors::count_stir(connection)?)
+        } else {
+            None
+        };
         run(connection, "COMMIT")?;
-        Ok((scope.head, scope.appended))
+        Ok((scope.news, stirs))
     }
 
     fn synchronise(&mut self, durability: Durability) -> Result<(), Fault> {
@@ -368,6 +425,11 @@ impl Writer {
 
     fn finish(mut self) -> Result<(), StoreError> {
         self.checkpoints.join();
+        if let Some(epoch) = self.standing.epoch
+            && let Err(error) = executors::leave(&self.connection, epoch)
+        {
+            tracing::debug!(%error, "this executor stays on the list until another retires it");
+        }
         // Other processes may still read; what is left in the WAL is read from there.
         if let Err(error) = self.checkpoint() {
             tracing::debug!(%error, "the write-ahead log stays for the next start");

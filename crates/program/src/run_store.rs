@@ -45,17 +45,20 @@ pub struct Executor {
 pub enum WaitFor {
     /// A moment; only `due` counts.
     Timer,
-    /// An event of this name, sent to the waiting run. One that was sent before is taken at once, oldest first.
+    /// An event of this name, sent to the waiting run; the answer is `Done({"event": value})`. One that was sent before is
+    /// taken at once, oldest first.
     Event {
         /// The name.
         name: String,
     },
-    /// The settlement of a child. One that is settled already answers at once.
+    /// The settlement of a child; the answer is `Done` with a [`crate::ChildEnd`]. One that is settled already answers at
+    /// once, one that goes on as another run is waited for as that.
     Child {
         /// The child.
         run: RunId,
     },
-    /// A person's answer to an approval. One that is answered already answers at once.
+    /// A person's answer to an approval; the answer is `Done({"state": word})`. One that is answered already answers at
+    /// once.
     Approval {
         /// The approval.
         approval: ApprovalId,
@@ -93,7 +96,8 @@ pub struct Advance {
     pub steps: Vec<NewStep>,
     /// The waits of those commands that wait.
     pub waits: Vec<Wait>,
-    /// Waits that are given up, by their command's place: an answer that comes later is not taken.
+    /// Waits that are given up, by their command's place: an answer that comes later is not taken, and an event that
+    /// nobody has taken is kept for another wait.
     pub dropped: Vec<u32>,
     /// The children of those commands that spawn; their status says whether they are queued.
     pub children: Vec<NewRun>,
@@ -135,7 +139,8 @@ pub struct Settlement {
     pub stored: BTreeMap<String, Stored>,
     /// What was used up in all, when known.
     pub usage: Option<Usage>,
-    /// The run that goes on under its name and in its place: its parent's wait becomes one for this run.
+    /// The run that goes on under its name and in its place: its parent's wait becomes one for this run. Where the run was
+    /// asked to end meanwhile there is none, and it is settled as canceled.
     pub continued: Option<NewRun>,
     /// Events of threads.
     pub events: Vec<NewEvent>,
@@ -148,9 +153,10 @@ pub struct Settlement {
 pub struct Settled {
     /// Runs that have something to do now: parents whose wait is answered.
     pub woken: Vec<RunId>,
-    /// Awaited children that are asked to end, since nobody waits for them any more.
+    /// Awaited children, and what is below them, that are asked to end, since nobody waits for them any more.
     pub canceling: Vec<RunId>,
-    /// Ancestors that were settled as canceled with it: it was the last that kept them.
+    /// Runs that were settled as canceled with it: ancestors that it was the last to keep, and of the awaited children and
+    /// what is below them those of which nothing was being done.
     pub canceled: Vec<RunId>,
 }
 
@@ -180,6 +186,8 @@ pub struct Retired {
     pub lost: Vec<RunId>,
     /// Queued again.
     pub queued: Vec<RunId>,
+    /// Settled as canceled: they were asked to end, and nothing below them lives.
+    pub canceled: Vec<RunId>,
 }
 
 /// A page of a run's steps.
@@ -208,19 +216,25 @@ pub trait RunStore: Send + Sync {
     /// Says that this executor lives.
     ///
     /// # Errors
-    /// `Conflict` when others have taken over from it: whatever it has in memory is no longer its own.
+    /// `Conflict`, once, when others have taken over from it: whatever it has in memory is no longer its own. After that it
+    /// claims under a new epoch.
     async fn beat(&self) -> Result<(), StoreError>;
     /// Lists the executors that have not been retired.
     async fn executors(&self) -> Result<Vec<Executor>, StoreError>;
     /// Takes over from these executors, never from the own one. Of their runs that are running, those of
     /// [`pentad_model::run::OnLoss::Resume`] are queued, the others lost, and each is noted in its thread; those that
-    /// wait are nobody's from here on, and queued when they have an answer. Fsynced.
+    /// wait are nobody's from here on, and queued when they have an answer. What was asked to end is not begun again: it
+    /// is canceled, at once or with the last run below it. Fsynced.
     async fn retire(&self, epochs: Vec<u64>, at: Timestamp) -> Result<Retired, StoreError>;
 
-    /// Makes at most `limit` queued runs running and this executor's, oldest first. Crash class: a lost claim is
-    /// claimed again.
+    /// Makes at most `limit` queued runs running and this executor's, oldest first; never one that is asked to end. Crash
+    /// class: a lost claim is claimed again.
+    ///
+    /// # Errors
+    /// `Conflict` when others have taken over from this executor and [`Self::beat`] has not said so yet.
     async fn claim(&self, limit: usize, at: Timestamp) -> Result<Vec<Run>, StoreError>;
-    /// Returns this executor's runs that wait in its memory and have an answer to take, or that are asked to end.
+    /// Returns this executor's runs that have an answer to take, whether they wait in its memory or something else of them
+    /// is being done; then those that are asked to end.
     async fn mail(&self, limit: usize) -> Result<Vec<RunId>, StoreError>;
     /// Reads a run's steps, ascending, after a number.
     async fn steps(&self, run: RunId, after: u64, limit: usize) -> Result<StepPage, StoreError>;

@@ -30,8 +30,17 @@ pub trait Invoker: Send + Sync {
 /// What a command's end adds to the journal, and what the program is given.
 pub(crate) struct Done {
     pub(crate) position: u32,
+    pub(crate) repeat: Repeat,
     pub(crate) recorded: Completion,
     pub(crate) given: Completion,
+}
+
+impl Done {
+    /// Tells whether it ended because it was asked to.
+    pub(crate) fn was_canceled(&self) -> bool {
+        matches!(&self.given, Completion::Failed(error) if error.code == "canceled")
+            || self.given == Completion::Interrupted
+    }
 }
 
 /// The acts of one run that are being done.
@@ -84,17 +93,24 @@ impl Acts {
     }
 
     /// Does a step of the program's own.
-    pub(crate) fn step(&mut self, run: &Run, position: u32, act: &Act) {
+    pub(crate) fn step(&mut self, run: &Run, position: u32, repeat: Repeat, act: &Act) {
         let work = act(self.attempt(run, position));
         let (store, limits) = (Arc::clone(&self.store), self.limits);
         self.running.spawn(async move {
             let result = caught(work).await;
-            done(&*store, &limits, position, result).await
+            done(&*store, &limits, (position, repeat), result).await
         });
     }
 
     /// Invokes a verb.
-    pub(crate) fn invoke(&mut self, invoker: &Arc<dyn Invoker>, run: &Run, position: u32, invoke: Invoke) {
+    pub(crate) fn invoke(
+        &mut self,
+        invoker: &Arc<dyn Invoker>,
+        run: &Run,
+        position: u32,
+        repeat: Repeat,
+        invoke: Invoke,
+    ) {
         let attempt = self.attempt(run, position);
         let (store, limits) = (Arc::clone(&self.store), self.limits);
         let (invoker, run) = (Arc::clone(invoker), run.clone());
@@ -104,7 +120,7 @@ impl Acts {
                 Ok(serde_json::to_value(&outcome).unwrap_or_default())
             });
             let result = caught(work).await;
-            done(&*store, &limits, position, result).await
+            done(&*store, &limits, (position, repeat), result).await
         });
     }
 
@@ -132,7 +148,12 @@ async fn caught(work: pentad_program::ActFuture) -> Result<Value, ActFailure> {
         .unwrap_or(Err(ActFailure::Interrupted))
 }
 
-async fn done(store: &dyn Store, limits: &Limits, position: u32, result: Result<Value, ActFailure>) -> Done {
+async fn done(
+    store: &dyn Store,
+    limits: &Limits,
+    (position, repeat): (u32, Repeat),
+    result: Result<Value, ActFailure>,
+) -> Done {
     let given = match result {
         Ok(value) => Completion::Done(value),
         Err(ActFailure::Failed(error)) => Completion::Failed(error),
@@ -142,11 +163,13 @@ async fn done(store: &dyn Store, limits: &Limits, position: u32, result: Result<
     match shrunk(store, limits, &given).await {
         Ok(recorded) => Done {
             position,
+            repeat,
             recorded,
             given,
         },
         Err(error) => Done {
             position,
+            repeat,
             recorded: Completion::Failed(error.clone()),
             given: Completion::Failed(error),
         },

@@ -32,8 +32,8 @@ pub(crate) async fn admit(run: &mut Resident, issued: Issued, at: Timestamp, bat
         return batch.answer(at, position, Completion::Waits(waits));
     }
     match work {
-        Work::Step(act) => begin(batch, position, repeat, Start::Step(act)),
-        Work::Invoke(invoke) => begin(batch, position, repeat, Start::Invoke(invoke)),
+        Work::Step(act) => begin(batch, position, repeat, Start::Step(repeat, act)),
+        Work::Invoke(invoke) => begin(batch, position, repeat, Start::Invoke(repeat, invoke)),
         Work::Wait(wait) => {
             run.note_wait(position, &wait.what);
             if kind == CommandKind::Sleep || wait.due.is_some() {
@@ -97,7 +97,7 @@ fn own_limits(run: &Resident, child: &Child) -> Result<(), String> {
 }
 
 /// Checks how many runs of the tree have not ended, `more` about to be started; the text says limit, in use and queued.
-async fn tree_limit(core: &Arc<Core>, root: RunId, more: u64) -> Result<(), String> {
+pub(crate) async fn tree_limit(core: &Arc<Core>, root: RunId, more: u64) -> Result<(), String> {
     let limit = core.limits.tree;
     // A journal that cannot be read now refuses the write that follows.
     let counts = core.runs.counts(Some(root)).await.unwrap_or_default();

@@ -2,14 +2,14 @@
 
 use pentad_model::event::{EventBody, NewEvent};
 use pentad_model::run::{Run, RunError, RunStatus, Usage};
-use pentad_model::step::{Command, Completion, NewStep, StepBody};
+use pentad_model::step::{Command, Completion, NewStep, Repeat, StepBody};
 use pentad_model::{RunId, Timestamp};
 use pentad_program::{Act, Advance, Durability, Invoke, NewRun, Wait};
 
 /// An act that begins when its command is written.
 pub(crate) enum Start {
-    Step(Act),
-    Invoke(Invoke),
+    Step(Repeat, Act),
+    Invoke(Repeat, Invoke),
 }
 
 /// A completion that is in the journal once the batch is.

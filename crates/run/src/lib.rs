@@ -35,4 +35,4 @@ mod settle;
 pub use self::acts::Invoker;
 pub use self::clock::{Clock, SystemClock};
 pub use self::limits::Limits;
-pub use self::runtime::{Runtime, RuntimeParts};
+pub use self::runtime::{Runtime, RuntimeParts, Takes};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pentad_model::Timestamp;
 use pentad_model::event::EventBody;
 use pentad_model::run::{Run, RunError, RunStatus, Usage, WaitReason};
-use pentad_model::step::{Completion, StepBody};
+use pentad_model::step::{Completion, Repeat, StepBody};
 use pentad_model::verb::Budget;
 use pentad_program::{Ending, StoreError, WaitFor};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
@@ -155,6 +155,7 @@ impl Resident {
             match self.rest().await? {
                 Rest::Over => {}
                 Rest::Canceled => return self.settle_canceled().await,
+                Rest::Stopping => return self.stop().await,
                 Rest::Left(exit) => return Ok(exit),
             }
         }
@@ -314,8 +315,11 @@ impl Resident {
         }
         for (position, start) in batch.starts {
             match start {
-                Start::Step(act) => self.acts.step(&self.run, position, &act),
-                Start::Invoke(invoke) => self.acts.invoke(&self.core.invoker, &self.run, position, invoke),
+                Start::Step(repeat, act) => self.acts.step(&self.run, position, repeat, &act),
+                Start::Invoke(repeat, invoke) => {
+                    self.acts
+                        .invoke(&self.core.invoker, &self.run, position, repeat, invoke);
+                }
             }
         }
         self.ready
@@ -364,10 +368,7 @@ impl Resident {
         tokio::select! {
             biased;
             () = self.reach.cancel.cancelled() => Ok(Rest::Canceled),
-            () = self.core.stopping.cancelled() => {
-                self.acts.end(self.core.limits.grace).await;
-                Ok(Rest::Left(Exit::Stopped))
-            }
+            () = self.core.stopping.cancelled() => Ok(Rest::Stopping),
             Some(done) = self.acts.next(), if !idle => {
                 self.ready.push_back(Ready::New(done));
                 Ok(Rest::Over)
@@ -375,6 +376,38 @@ impl Resident {
             () = mail.notified() => self.take().await,
             () = tokio::time::sleep(linger.unwrap_or_default()), if idle => self.park().await,
         }
+    }
+
+    /// Leaves the run to whoever comes next. What it did is ended first, and what came of that is written; a program that
+    /// ends by it is settled. Whatever it would do next is not begun.
+    async fn stop(mut self) -> Result<Exit, StoreError> {
+        let at = self.core.clock.now();
+        let mut batch = Batch::new();
+        let mut known = Vec::new();
+        for done in self.acts.end(self.core.limits.grace).await {
+            // What may be repeated is, by whoever comes next.
+            if done.was_canceled() && done.repeat != Repeat::Never {
+                continue;
+            }
+            batch.completed(at, done.position, done.recorded);
+            known.push((done.position, done.given));
+        }
+        if known.is_empty() {
+            return Ok(Exit::Stopped);
+        }
+        let advance = batch.advance(self.run.id, self.last, None, None, at);
+        match self.core.runs.advance(advance, batch.durability()).await {
+            Ok(advanced) => self.last = advanced.last,
+            Err(StoreError::Conflict(_)) => return Ok(Exit::Fenced),
+            Err(error) => return Err(error),
+        }
+        for (position, completion) in known {
+            self.shared.deliver(position, completion, at);
+            if let Some(ended) = self.driver.run_until_idle(&self.shared).await {
+                return self.settle(Batch::new(), ended).await;
+            }
+        }
+        Ok(Exit::Stopped)
     }
 
     async fn park(&mut self) -> Result<Rest, StoreError> {
@@ -431,11 +464,13 @@ impl Resident {
                 Work::Wait(wait) => self.note_wait(position, &wait.what),
                 Work::Step(act) if repeats(command.repeat) => {
                     batch.step(at, StepBody::Again { position });
-                    batch.starts.push((position, Start::Step(act)));
+                    batch.starts.push((position, Start::Step(command.repeat, act)));
                 }
                 Work::Invoke(invoke) if repeats(command.repeat) => {
                     batch.step(at, StepBody::Again { position });
-                    batch.starts.push((position, Start::Invoke(invoke)));
+                    batch
+                        .starts
+                        .push((position, Start::Invoke(command.repeat, invoke)));
                 }
                 Work::Step(_) | Work::Invoke(_) => batch.answer(at, position, Completion::Interrupted),
                 // These are completed in the transaction that records them.
@@ -452,8 +487,7 @@ impl Resident {
     }
 }
 
-const fn repeats(repeat: pentad_model::step::Repeat) -> bool {
-    use pentad_model::step::Repeat;
+const fn repeats(repeat: Repeat) -> bool {
     matches!(repeat, Repeat::Safe | Repeat::Keyed)
 }
 
@@ -466,6 +500,7 @@ enum Committed {
 enum Rest {
     Over,
     Canceled,
+    Stopping,
     Left(Exit),
 }
 

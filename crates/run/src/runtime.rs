@@ -9,7 +9,7 @@ use pentad_model::run::{Run, RunStatus};
 use pentad_model::step::Completion;
 use pentad_model::{Caller, RunId};
 use pentad_program::{
-    Canceling, Delivery, Durability, NewRun, Program, Retired, RunStore, Store, StoreError,
+    Canceling, Delivery, Durability, NewRun, Program, Retired, RunCounts, RunStore, Store, StoreError,
 };
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
@@ -44,6 +44,15 @@ pub struct RuntimeParts {
     pub limits: Limits,
 }
 
+/// Which runs a runtime executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// Whatever is queued: for a process that stays.
+    Queue,
+    /// What it is given with [`Runtime::execute`]: for one that ends with its command.
+    Own,
+}
+
 /// Executes the runs of a journal.
 pub struct Runtime {
     core: Arc<Core>,
@@ -73,7 +82,7 @@ impl Runtime {
     ///
     /// # Errors
     /// Fails when the journal cannot be written; then nothing was begun.
-    pub async fn start(self: &Arc<Self>) -> Result<Retired, StoreError> {
+    pub async fn start(self: &Arc<Self>, takes: Takes) -> Result<Retired, StoreError> {
         let gone = self.core.runs.executors().await?;
         let gone: Vec<u64> = gone
             .iter()
@@ -86,9 +95,11 @@ impl Runtime {
             self.core.runs.retire(gone, self.core.clock.now()).await?
         };
         let own = Arc::clone(self);
-        self.tasks.spawn(async move { own.schedule().await });
-        let own = Arc::clone(self);
-        self.tasks.spawn(async move { own.watch_others().await });
+        self.tasks.spawn(async move { own.schedule(takes).await });
+        if takes == Takes::Queue {
+            let own = Arc::clone(self);
+            self.tasks.spawn(async move { own.watch_others().await });
+        }
         Ok(retired)
     }
 
@@ -110,6 +121,51 @@ impl Runtime {
             ..run
         };
         self.core.store.start_run(run, events, Durability::Power).await
+    }
+
+    /// Records a run and executes it here and now, as soon as one of the places for those at work is free.
+    ///
+    /// # Errors
+    /// As [`Store::start_run`]; `Closed` when the runtime ends first.
+    pub async fn execute(self: &Arc<Self>, run: NewRun, events: Vec<NewEvent>) -> Result<(), StoreError> {
+        let permit = self.core.permit().await.ok_or(StoreError::Closed)?;
+        let run = NewRun {
+            status: RunStatus::Running,
+            ..run
+        };
+        let id = run.id;
+        self.core.store.start_run(run, events, Durability::Power).await?;
+        let record = self.core.store.run(id).await?;
+        self.begin(record, Some(permit));
+        Ok(())
+    }
+
+    /// Checks how far the tree below `parent` may grow, for a child that is not started by its program; returns the
+    /// child's place in the tree.
+    ///
+    /// # Errors
+    /// Says which limit is reached, what is in use, and what is queued.
+    pub async fn place_below(&self, parent: &Run) -> Result<(RunId, u16), String> {
+        let limits = &self.core.limits;
+        let depth = parent.terms.depth + 1;
+        if depth > limits.depth || parent.terms.budget.depth == Some(0) {
+            return Err(format!(
+                "This would be {depth} generations below the first run of its tree, and {} is the limit; do it in the \
+                 run that asks.",
+                limits.depth
+            ));
+        }
+        let root = parent.terms.root.unwrap_or(parent.id);
+        crate::admit::tree_limit(&self.core, root, 0).await?;
+        Ok((root, depth))
+    }
+
+    /// Returns how many runs have not ended, verbs that are being executed among them.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot be read.
+    pub async fn counts(&self) -> Result<RunCounts, StoreError> {
+        self.core.runs.counts(None).await
     }
 
     /// Returns a run's record.
@@ -204,10 +260,10 @@ impl Runtime {
         self.core.program(kind).is_some()
     }
 
-    async fn schedule(self: Arc<Self>) {
+    async fn schedule(self: Arc<Self>, takes: Takes) {
         let mut seen = 0;
         while !self.core.stopping.is_cancelled() {
-            match self.turn(seen).await {
+            match self.turn(seen, takes).await {
                 Ok(stirred) => seen = stirred,
                 Err(StoreError::Closed) => return,
                 Err(error) => {
@@ -222,7 +278,7 @@ impl Runtime {
     }
 
     /// Does what there is to do, and waits until there is more.
-    async fn turn(self: &Arc<Self>, seen: u64) -> Result<u64, StoreError> {
+    async fn turn(self: &Arc<Self>, seen: u64, takes: Takes) -> Result<u64, StoreError> {
         let core = &self.core;
         let next = core.runs.fire(core.clock.now()).await?;
         for run in core.runs.mail(MAIL).await? {
@@ -231,7 +287,9 @@ impl Runtime {
                 None => self.adopt(run).await?,
             }
         }
-        self.claim().await?;
+        if takes == Takes::Queue {
+            self.claim().await?;
+        }
         let due = async {
             match next {
                 Some(moment) => core.clock.reach(moment).await,

@@ -29,11 +29,33 @@ pub(crate) struct Job {
 impl Engine {
     /// Asks the gate whether the job may run now.
     pub(crate) async fn judge_tool(&self, context: &Context, job: &Job) -> Result<(), Refusal> {
+        let act = self.act_of(context, job)?;
+        let gate = &self.parts.gate;
+        // A question to a person is seen by others: what it belongs to stands before it.
+        if !matches!(gate.would_ask(&act, &context.authority), Verdict::Allowed(_)) {
+            self.record(context, None).await.map_err(|e| store_refusal(&e))?;
+        }
+        self.judge(context, &act).await
+    }
+
+    /// Refuses a job that was allowed when it was asked for and is denied by now.
+    pub(crate) fn still_allowed(&self, context: &Context, job: &Job) -> Result<(), Refusal> {
+        match self
+            .parts
+            .gate
+            .would_ask(&self.act_of(context, job)?, &context.authority)
+        {
+            Verdict::Denied(refusal) => Err(refusal),
+            Verdict::Allowed(_) | Verdict::Asks => Ok(()),
+        }
+    }
+
+    fn act_of(&self, context: &Context, job: &Job) -> Result<Act, Refusal> {
         let document = &job.entry.document;
         let tool = document.tool.to_string();
         let input = Value::Object(job.input.clone());
         let shown = pentad_model::text::excerpt(&pentad_model::text::visible(&input.to_string()), 2000);
-        let act = Act {
+        Ok(Act {
             verb: GrantVerb::Call,
             target: tool.clone(),
             reach: Reach::Own,
@@ -50,13 +72,7 @@ impl Engine {
                 .parts
                 .redactor
                 .text(format!("call {tool}\n{}\n{shown}", document.summary)),
-        };
-        let gate = &self.parts.gate;
-        // A question to a person is seen by others: what it belongs to stands before it.
-        if !matches!(gate.would_ask(&act, &context.authority), Verdict::Allowed(_)) {
-            self.record(context, None).await.map_err(|e| store_refusal(&e))?;
-        }
-        self.judge(context, &act).await
+        })
     }
 }
 
@@ -116,6 +132,7 @@ impl Record {
                 },
             ));
         }
+        let (root, depth) = engine.place_below(context).await?;
         let input = engine.parts.redactor.value(Value::Object(job.input.clone()));
         let run = NewRun {
             id: run,
@@ -128,7 +145,11 @@ impl Record {
             caller: context.caller.clone(),
             grants: context.authority.grants.clone(),
             input: engine.journaled(input).await.map_err(|e| store_refusal(&e))?,
-            terms: Terms::default(),
+            terms: Terms {
+                root,
+                depth,
+                ..Terms::default()
+            },
             status: RunStatus::Running,
             at: Timestamp::now(),
         };

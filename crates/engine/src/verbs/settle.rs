@@ -50,24 +50,6 @@ pub(crate) fn refused(context: &Context, run: RunId, refusal: &Refusal) {
     change(context, run, RunStatus::Failed, settled);
 }
 
-/// Makes the waiting settlement of a run a failure: what it returned is not what it owes.
-pub(crate) fn fail(context: &Context, run: RunId, error: RunError) {
-    let mut waiting = context.settlement.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((change, event)) = waiting.as_mut() {
-        change.status = RunStatus::Failed;
-        change.error = Some(error.clone());
-        *event = status_event(context, run, RunStatus::Failed, Some(error));
-    }
-}
-
-/// Returns how the run of this invocation ended.
-pub(crate) fn ending(context: &Context) -> (RunStatus, Option<RunError>) {
-    let waiting = context.settlement.lock().unwrap_or_else(PoisonError::into_inner);
-    waiting.as_ref().map_or((RunStatus::Failed, None), |(change, _)| {
-        (change.status, change.error.clone())
-    })
-}
-
 /// What a settlement adds to the run.
 #[derive(Default)]
 struct Settled {

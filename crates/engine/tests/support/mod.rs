@@ -54,7 +54,7 @@ pub fn bench_with(setup: Setup) -> Bench {
     let path = dir.path().canonicalize().unwrap();
     std::fs::create_dir_all(path.join("work")).unwrap();
     let journal = Arc::new(Journal::open(&path.join("state"), JournalOptions::default()).unwrap());
-    let store: Arc<dyn Store> = journal;
+    let store: Arc<dyn Store> = Arc::clone(&journal) as _;
     let tools = Arc::new(Scripted::default());
     let memory_dir = path.join("memory");
     let builtin = BuiltinSource::new(BuiltinParts {
@@ -91,6 +91,8 @@ pub fn bench_with(setup: Setup) -> Bench {
     )));
     let engine = Engine::new(EngineParts {
         store: Arc::clone(&store),
+        runs: Arc::clone(&journal) as _,
+        programs: Vec::new(),
         catalog,
         space,
         gate,

@@ -114,3 +114,44 @@ fn the_lock_is_waited_for_and_the_wait_has_an_end() {
     drop(held);
     prepare(&path, MIGRATIONS, BUSY).unwrap();
 }
+
+#[test]
+fn owners_of_live_runs_become_executors() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = written_by(2, dir.path());
+    let old = Connection::open(&path).unwrap();
+    // Parents stand in the record as "parent" and a byte string; the third run's is null.
+    for (row, status, pid, start) in [
+        (
+            10,
+            "running",
+            7,
+            "A166706172656E7450000102030405060708090A0B0C0D0E0F",
+        ),
+        (11, "waiting", 7, "A166706172656E74F6"),
+        (12, "running", 8, "A166706172656E74F6"),
+        (13, "failed", 9, "A166706172656E74F6"),
+    ] {
+        old.execute(
+            "INSERT INTO run VALUES (?1, randomblob(16), 'x', 1, NULL, ?2, unhex(?4), x'a0', 0, ?3, 1, 'b')",
+            rusqlite::params![row, status, pid, start],
+        )
+        .unwrap();
+    }
+    drop(old);
+    let connection = prepare(&path, MIGRATIONS, BUSY).unwrap();
+    let pid_of = |row: i64| {
+        let sql = "SELECT pid FROM executor WHERE epoch = (SELECT epoch FROM run WHERE row = ?1)";
+        connection
+            .query_one(sql, [row], |found| found.get::<_, i64>(0))
+            .ok()
+    };
+    assert_eq!([10, 11, 12, 13].map(pid_of), [Some(7), Some(7), Some(8), None]);
+    assert_eq!(number(&connection, "SELECT count(*) FROM executor"), 2);
+    let parents = "SELECT count(*) FROM run WHERE parent IS NOT NULL";
+    assert_eq!(number(&connection, parents), 1);
+    let parent: Vec<u8> = connection
+        .query_one("SELECT parent FROM run WHERE row = 10", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(parent, (0..16).collect::<Vec<u8>>());
+}

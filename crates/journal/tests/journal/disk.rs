@@ -46,7 +46,7 @@ async fn a_full_disk_keeps_what_was_acknowledged_and_takes_small_writes_on() {
         .map(|n| {
             let journal = home.journal.clone();
             let text = if n % 2 == 0 {
-                "y".repeat(100_000)
+                "y".repeat(130_000)
             } else {
                 "small".to_owned()
             };

@@ -39,7 +39,7 @@ async fn a_new_journal_says_what_it_is() {
             .unwrap()
     };
     assert_eq!(pragma("application_id"), 0x506E_7464.into());
-    assert_eq!(pragma("user_version"), 2.into());
+    assert_eq!(pragma("user_version"), 3.into());
     assert_eq!(pragma("journal_mode"), "wal".to_owned().into());
     assert_eq!(pragma("auto_vacuum"), 2.into());
     let fresh = home.dir.path().join("deeper/state");
@@ -63,7 +63,7 @@ async fn a_newer_database_is_refused_and_not_a_byte_changes() {
     newer.pragma_update(None, "user_version", 7).unwrap();
     drop(newer);
     let before = bytes_in(home.dir.path());
-    insta::assert_snapshot!(refusal(home.dir.path()), @"STATE/pentad.db has format 7, and this build reads up to 2; nothing was changed. Use a newer pentad, or point PENTAD_HOME to another folder");
+    insta::assert_snapshot!(refusal(home.dir.path()), @"STATE/pentad.db has format 7, and this build reads up to 3; nothing was changed. Use a newer pentad, or point PENTAD_HOME to another folder");
     assert_eq!(bytes_in(home.dir.path()), before);
 }
 

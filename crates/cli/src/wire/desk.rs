@@ -9,10 +9,11 @@ use pentad_engine::EngineHandle;
 use pentad_keeper::attach::{Desk, Explanation, HttpAsk, HttpReady};
 use pentad_keeper::{Config, Home};
 use pentad_model::approval::Approval;
+use pentad_model::step::Step;
 use pentad_model::{Actor, Event, IdEnding, Invocation, Outcome, Refusal, RefusalKind, ThreadId, Timestamp};
 use pentad_process::Spawner;
 use pentad_program::{
-    ActivityFilter, Answer, Attachment, Attendance, Environment, SourceStatus, Store, StoreError,
+    ActivityFilter, Answer, Attachment, Attendance, Environment, RunStore, SourceStatus, Store, StoreError,
     ToolSource as _, Verbs,
 };
 use pentad_recipe::RecipeSource;
@@ -37,6 +38,8 @@ pub struct LocalDesk {
     pub followers: Arc<Followers>,
     pub verbs: EngineHandle,
     pub store: Arc<dyn Store>,
+    /// The same journal's runs.
+    pub runs: Arc<dyn RunStore>,
     pub contracts: CatalogContracts,
     pub catalog: Arc<Catalog>,
     pub recipes: Arc<RecipeSource>,
@@ -150,6 +153,22 @@ impl Desk for LocalDesk {
                 return Ok(events);
             }
             match self.store.changed(after).await {
+                Ok(_) => {}
+                Err(StoreError::Closed) => return Ok(Vec::new()),
+                Err(error) => return Err(refused(&error)),
+            }
+        }
+    }
+
+    async fn follow_steps(&self, after: u64, limit: usize) -> Result<Vec<Step>, Refusal> {
+        loop {
+            let head = self.head().await?;
+            let steps = self.runs.step_feed(after, limit).await;
+            let steps = steps.map_err(|error| refused(&error))?;
+            if !steps.is_empty() {
+                return Ok(steps);
+            }
+            match self.store.changed(head.max(after)).await {
                 Ok(_) => {}
                 Err(StoreError::Closed) => return Ok(Vec::new()),
                 Err(error) => return Err(refused(&error)),

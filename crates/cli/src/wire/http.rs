@@ -125,6 +125,7 @@ fn face(desk: &LocalDesk, access: Access, workspace: Workspace) -> Face {
     Face {
         verbs: Arc::new(desk.verbs.clone()),
         store: Arc::clone(&desk.store),
+        runs: Arc::clone(&desk.runs),
         attachments: Arc::new(Kept {
             store: Arc::clone(&desk.store),
             cap: limits.attachment_bytes,

@@ -29,7 +29,7 @@ use pentad_keeper::attach::Desk;
 use pentad_keeper::{Config, Home, Secrets, known_client_configs};
 use pentad_model::{Name, Timestamp};
 use pentad_process::{Spawner, SpawnerProgram};
-use pentad_program::{Store, ToolAuthor, ToolSource};
+use pentad_program::{RunStore, Store, ToolAuthor, ToolSource};
 use pentad_recipe::{
     Imports, Launchers, Library, OutputBounds, ProcessLaunchers, RecipeSource, Root, RootKind,
 };
@@ -149,6 +149,8 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         Arc::new(Timestamp::now),
     ));
     let mut space = space(home, config, &store);
+    let runs: Arc<dyn RunStore> = Arc::clone(&journal) as _;
+    space.attach_run_store(Arc::clone(&runs));
     let author: Arc<dyn ToolAuthor> = Arc::clone(&recipes) as _;
     space.register(Arc::new(ToolsFamily::new(
         Arc::clone(&catalog),
@@ -199,6 +201,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         followers,
         verbs: EngineHandle(engine),
         store,
+        runs,
         contracts: CatalogContracts {
             catalog: Arc::clone(&catalog),
             recipes: Arc::clone(&recipes),

@@ -31,7 +31,7 @@ struct Node {
     run: Run,
     /// What it waits for, in a few words.
     waits: Vec<String>,
-    children: Vec<Node>,
+    children: Vec<Self>,
     /// Children that are not shown.
     left: Vec<Run>,
     /// Whether there are more children than were looked at.

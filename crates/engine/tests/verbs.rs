@@ -274,6 +274,7 @@ async fn canceling_a_call_settles_its_run_as_canceled() {
 #[tokio::test]
 async fn delegate_runs_a_tool_as_a_child_awaited_or_detached() {
     let bench = bench();
+    bench.engine.0.start().await.unwrap();
     let awaited = bench
         .act(
             "user",
@@ -296,6 +297,9 @@ async fn delegate_runs_a_tool_as_a_child_awaited_or_detached() {
         .await;
     let value = detached.value.unwrap();
     assert_eq!(value["status"], "detached");
+    while bench.tools.count() < 2 {
+        tokio::task::yield_now().await;
+    }
     let running = RunFilter {
         status: Some("running".to_owned()),
         limit: 10,

@@ -20,8 +20,7 @@ use crate::writer::Scope;
 pub(crate) fn own(scope: &Scope<'_>, id: RunId, after: u64) -> Result<(Record, Last), Fault> {
     let run = record::get(scope.connection, id)?.live()?;
     if run.epoch.is_none() || run.epoch != scope.news.standing.epoch {
-        let text = format!("run {id} is not this executor's any more; drop what is in memory of it");
-        return Err(StoreError::Conflict(text).into());
+        return Err(not_own(id).into());
     }
     let last = steps::last(scope.connection, run.row)?;
     if last.seq != after {
@@ -32,6 +31,13 @@ pub(crate) fn own(scope: &Scope<'_>, id: RunId, after: u64) -> Result<(Record, L
         return Err(StoreError::Conflict(text).into());
     }
     Ok((run, last))
+}
+
+/// Returns what an executor is told about a run that it does not have.
+pub(crate) fn not_own(id: RunId) -> StoreError {
+    StoreError::Conflict(format!(
+        "run {id} is not this executor's any more; drop what is in memory of it"
+    ))
 }
 
 /// The query of the runs that may be claimed, oldest first. What was asked to end is not begun again.

@@ -96,9 +96,19 @@ pub(crate) fn settle(scope: &mut Scope<'_>, settlement: &Settlement) -> Result<S
     Ok(settled)
 }
 
-/// Changes a run that is not settled, whoever has it: the way of verbs, whose runs nobody resumes.
+/// Changes a run that is not settled: the way of verbs, whose runs belong to whoever changed them last. A program's run
+/// is only changed by the executor that has it.
 pub(crate) fn change(scope: &mut Scope<'_>, change: &RunChange, new: &[NewEvent]) -> Result<(), Fault> {
     let mut run = record::get(scope.connection, change.id)?.live()?;
+    if run.epoch.is_some()
+        && run.epoch != scope.news.standing.epoch
+        && !record::start_of(scope.connection, run.row)?
+            .terms
+            .program
+            .is_empty()
+    {
+        return Err(advance::not_own(run.id).into());
+    }
     if change.status.is_settled() {
         let end = End {
             output: change.output.as_ref(),

@@ -31,7 +31,8 @@ pub struct Executor {
     /// Its process id.
     pub pid: u32,
     /// How often it has said that it lives. Others compare it with what they saw a while ago by their own monotonic
-    /// clock; no clock of the wall has a say.
+    /// clock; no clock of the wall has a say. One that has never said so, as a process that only invokes verbs, promises
+    /// nothing by it, and only [`Self::gone`] counts.
     pub beats: u64,
     /// Whether its process is known to be gone.
     pub gone: bool,

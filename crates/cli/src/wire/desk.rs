@@ -226,7 +226,7 @@ impl Desk for LocalDesk {
     }
 
     async fn is_busy(&self) -> bool {
-        self.verbs.0.detached_runs() > 0
+        self.verbs.0.has_live_runs().await
     }
 }
 

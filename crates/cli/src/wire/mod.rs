@@ -24,7 +24,7 @@ use pentad_catalog::{Catalog, Gate, Policy};
 use pentad_engine::{
     BuiltinParts, BuiltinSource, ClientSettings, Engine, EngineHandle, EngineParts, Redactor, ToolsFamily,
 };
-use pentad_journal::{Journal, JournalOptions, Owner};
+use pentad_journal::{Journal, JournalOptions};
 use pentad_keeper::attach::Desk;
 use pentad_keeper::{Config, Home, Secrets, known_client_configs};
 use pentad_model::{Name, Timestamp};
@@ -93,9 +93,6 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
     home.prepare()?;
     let variables = Variables::of_process(config.env.names.clone());
     let journal = Arc::new(Journal::open(&home.state(), JournalOptions::default())?);
-    journal
-        .settle_interrupted(Timestamp::now(), Owner::is_alive)
-        .await?;
     let store: Arc<dyn Store> = Arc::clone(&journal) as _;
     sweep(home).await?;
     let spawner = Arc::new(launch_spawner(home)?);
@@ -165,6 +162,8 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
     }));
     let engine = Engine::new(EngineParts {
         store: Arc::clone(&store),
+        runs: Arc::clone(&journal) as _,
+        programs: Vec::new(),
         catalog: Arc::clone(&catalog),
         space,
         gate: Arc::clone(&gate),
@@ -176,6 +175,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         limits: engine_limits(config, lifetime),
         strict_touch: config.call.strict_touch,
     });
+    engine.start().await?;
     let config = Arc::new(config.clone());
     let in_force = Arc::new(Mutex::new(Arc::clone(&config)));
     let outdated = Arc::new(Mutex::new(None));
@@ -366,6 +366,7 @@ fn engine_limits(config: &Config, lifetime: Lifetime) -> pentad_engine::Limits {
         view_bytes: bytes(config.limits.view_bytes),
         client_view_bytes: bytes(config.limits.client_view_bytes),
         call: config.limits.call_seconds.0,
+        active: bytes(config.limits.active_runs),
         // What is detached needs a process that stays.
         detached: if lifetime == Lifetime::Long {
             bytes(config.limits.detached_runs)

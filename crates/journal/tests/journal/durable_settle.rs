@@ -92,7 +92,7 @@ async fn the_end_of_a_child_answers_its_parent() {
 }
 
 #[tokio::test]
-async fn a_verb_that_ends_its_run_answers_the_parent_too() {
+async fn a_run_that_is_changed_to_its_end_answers_the_parent_too() {
     let two = two().await;
     let (parent, joined) = family(&two, &two.a).await;
     two.parked(&two.a, parent, 0, vec![child(0, joined)]).await;
@@ -104,7 +104,9 @@ async fn a_verb_that_ends_its_run_answers_the_parent_too() {
         error: Some(error),
         ..crate::fixtures::settled(joined, RunStatus::Failed)
     };
-    two.b
+    let elsewhere = two.b.change_run(change.clone(), Vec::new(), Durability::Crash);
+    conflict(elsewhere.await);
+    two.a
         .change_run(change, Vec::new(), Durability::Crash)
         .await
         .unwrap();

@@ -76,7 +76,9 @@ pub struct Limits {
     pub state_bytes: u64,
     /// Largest HTTP request other than an attachment.
     pub body_bytes: u64,
-    /// Detached runs at once.
+    /// Child runs at work at once; others are queued.
+    pub active_runs: u64,
+    /// Detached runs that have not ended, queued ones among them.
     pub detached_runs: u64,
     /// Longest call of a tool.
     pub call_seconds: Period,
@@ -426,6 +428,7 @@ fn limits(limits: &Limits) -> Option<Contradiction> {
         ("memory_bytes", limits.memory_bytes, 1),
         ("state_bytes", limits.state_bytes, 1024 * 1024),
         ("body_bytes", limits.body_bytes, 4_096),
+        ("active_runs", limits.active_runs, 1),
     ];
     let (key, value, least) = at_least.into_iter().find(|(_, value, least)| value < least)?;
     let next = format!("give {least} or more, or leave the key out");

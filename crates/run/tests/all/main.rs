@@ -1,0 +1,7 @@
+//! Durable runs over a real journal.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod life;
+mod support;
+mod waits;

@@ -147,7 +147,6 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
     ));
     let mut space = space(home, config, &store);
     let runs: Arc<dyn RunStore> = Arc::clone(&journal) as _;
-    space.attach_run_store(Arc::clone(&runs));
     let author: Arc<dyn ToolAuthor> = Arc::clone(&recipes) as _;
     space.register(Arc::new(ToolsFamily::new(
         Arc::clone(&catalog),
@@ -162,7 +161,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
     }));
     let engine = Engine::new(EngineParts {
         store: Arc::clone(&store),
-        runs: Arc::clone(&journal) as _,
+        runs: Arc::clone(&runs),
         programs: Vec::new(),
         catalog: Arc::clone(&catalog),
         space,

@@ -1,6 +1,7 @@
 //! The address families from the outside, over a journal in memory.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod durable;
 mod files;
 mod hostile;
 mod journal;

@@ -64,7 +64,9 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Show who started whom, where each stands, and what it waits for
-    #[command(after_help = "Examples:\n  pentad runs tree\n  pentad runs tree nightly\n  pentad runs tree --status waiting")]
+    #[command(
+        after_help = "Examples:\n  pentad runs tree\n  pentad runs tree nightly\n  pentad runs tree --status waiting"
+    )]
     Tree {
         /// The run at the top; without it, the newest trees
         root: Option<String>,
@@ -82,7 +84,9 @@ pub enum Action {
     ///
     /// On a terminal the tree is drawn anew as it changes; elsewhere each change of a run is a line, with --json an object.
     /// Exit code 1 when the run did not end well. Without a run, the newest trees are followed until you interrupt.
-    #[command(after_help = "Examples:\n  pentad runs watch nightly\n  pentad runs watch 7k2m9q4x --json | jq .status")]
+    #[command(
+        after_help = "Examples:\n  pentad runs watch nightly\n  pentad runs watch 7k2m9q4x --json | jq .status"
+    )]
     Watch {
         /// The run at the top; without it, the newest trees
         root: Option<String>,
@@ -127,7 +131,8 @@ pub enum Action {
         /// The place that waits
         position: u32,
         /// The answer as JSON, - for standard input, or @FILE; variables need none
-        json: Option<String>,
+        #[arg(value_name = "JSON")]
+        answer: Option<String>,
     },
     /// Start a run that has ended again, from its beginning, as a new run
     #[command(after_help = "Example:\n  pentad runs retry 7k2m9q4x")]
@@ -180,9 +185,7 @@ impl Args {
 impl Action {
     fn request(self, thread: Option<&str>) -> anyhow::Result<Ask> {
         Ok(match self {
-            Self::Tree {
-                root: Some(root), ..
-            } => tree(Some(&root)),
+            Self::Tree { root: Some(root), .. } => tree(Some(&root)),
             Self::Tree {
                 root: None,
                 status,
@@ -204,8 +207,12 @@ impl Action {
                 let value = value.as_deref().map(text).transpose()?;
                 steer(&run, json!({"signal": event}), value)
             }
-            Self::Answer { run, position, json } => {
-                let answer = json.as_deref().map(text).transpose()?;
+            Self::Answer {
+                run,
+                position,
+                answer,
+            } => {
+                let answer = answer.as_deref().map(text).transpose()?;
                 steer(&run, json!({"answer": position}), answer)
             }
             Self::Retry { run } => steer(&run, json!({"retry": true}), None),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pentad_keeper::attach::Desk;
 use pentad_model::step::Step;
 use pentad_model::{Event, EventBody, Outcome, RunId, Status};
-use pentad_program::{Attendance, Verbs as _};
+use pentad_program::Attendance;
 use serde_json::Value;
 
 use crate::args::Globals;
@@ -53,7 +53,12 @@ struct Shown {
 
 impl Shown {
     fn of(node: &Value) -> Self {
-        let text = |key: &str| node.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |key: &str| {
+            node.get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let value = |key: &str| node.get(key).cloned().unwrap_or_default();
         Self {
             id: text("id"),
@@ -213,7 +218,12 @@ const fn matters(event: &Event) -> bool {
 fn nodes(value: &Value) -> Vec<Shown> {
     fn add(node: &Value, all: &mut Vec<Shown>) {
         all.push(Shown::of(node));
-        for child in node.get("children").and_then(Value::as_array).into_iter().flatten() {
+        for child in node
+            .get("children")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             add(child, all);
         }
     }
@@ -282,7 +292,10 @@ mod tests {
         assert_eq!((next.as_str(), drawn), ("\u{1b}[3A\u{1b}[J# Tre\n- abc\n", 2));
         let long = (0..30).map(|n| format!("line {n}\n")).collect::<String>();
         let (cut, drawn) = picture(&long, 0, (5, 80));
-        assert_eq!((cut.as_str(), drawn), ("line 0\nline 1\nline 2\n… 27 more lines\n", 4));
+        assert_eq!(
+            (cut.as_str(), drawn),
+            ("line 0\nline 1\nline 2\n… 27 more lines\n", 4)
+        );
     }
 
     #[test]

@@ -149,7 +149,9 @@ fn reason(run: &Run, standing: &Standing, now: Timestamp) -> String {
         .as_ref()
         // What stands above already.
         .filter(|error| error.code != record::NONDETERMINISTIC)
-        .map_or_else(String::new, |error| format!(" {}", show::line(&error.message, 2000)));
+        .map_or_else(String::new, |error| {
+            format!(" {}", show::line(&error.message, 2000))
+        });
     match run.status {
         RunStatus::Queued => queued(run, standing, &since),
         RunStatus::Running => at_work(run, standing, &since, now),
@@ -199,8 +201,7 @@ fn queued(run: &Run, standing: &Standing, since: &str) -> String {
     } else {
         "it goes on where its journal ends"
     };
-    let mut text =
-        format!("{place}, since {since}; {begun} when a place is free ({at_work} at work).\n");
+    let mut text = format!("{place}, since {since}; {begun} when a place is free ({at_work} at work).\n");
     if run.canceling {
         text.push_str("It is asked to end, and ends when everything below it has.\n");
     }

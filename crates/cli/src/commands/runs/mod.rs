@@ -7,6 +7,7 @@ use pentad_model::Verb;
 use serde_json::{Map, Value, json};
 
 use crate::args::Globals;
+use crate::failure::usage;
 use crate::invoke::{Ask, ask};
 use crate::render::Ending;
 use crate::terminal::Terminal;
@@ -38,7 +39,7 @@ pub enum PartName {
 
 /// List runs, show one, or tell one something
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Args {
     #[command(subcommand)]
     pub action: Option<Action>,
@@ -150,11 +151,25 @@ pub enum Action {
 
 impl Args {
     pub fn run(self, globals: &Globals, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+        self.check()?;
         match self.action {
             None => ask(globals, terminal, self.request(globals.thread.as_deref())),
             Some(Action::Watch { root }) => watch::watch(globals, terminal, root.as_deref()),
             Some(action) => ask(globals, terminal, action.request(globals.thread.as_deref())?),
         }
+    }
+
+    /// Refuses what stands before a command and would be passed over.
+    fn check(&self) -> anyhow::Result<()> {
+        let stray = self.run.is_some() || self.part.is_some() || self.status.is_some();
+        let stray = stray || self.all || self.limit.is_some() || self.after.is_some();
+        if self.action.is_some() && stray {
+            return Err(usage(
+                "what stands before the command belongs to lists and single runs\nNext: write it after the command, as \
+                 in pentad runs tree --status failed; a run whose name is that of a command is written run:NAME",
+            ));
+        }
+        Ok(())
     }
 
     fn request(self, thread: Option<&str>) -> Ask {
@@ -303,18 +318,26 @@ mod tests {
 
     #[test]
     fn what_belongs_to_a_list_is_refused_beside_a_command() {
+        let parsed = |words: &[&str]| Cli::try_parse_from([&["pentad", "runs"], words].concat());
         for words in [
-            &["--status", "failed", "tree"][..],
-            &["tree", "x", "--limit", "3"],
+            &["tree", "x", "--limit", "3"][..],
             &["answer", "x", "y", "1"],
             &["cancel"],
             &["signal", "x"],
-            &["nightly", "why"],
+            &["nightly", "reasons"],
         ] {
-            assert!(
-                Cli::try_parse_from([&["pentad", "runs"], words].concat()).is_err(),
-                "{words:?}"
-            );
+            assert!(parsed(words).is_err(), "{words:?}");
+        }
+        for (words, fits) in [
+            (&["--status", "failed", "tree"][..], false),
+            (&["nightly", "tree"], false),
+            (&["--json", "tree"], true),
+            (&["--json", "nightly"], true),
+        ] {
+            let Command::Runs(args) = parsed(words).unwrap().command else {
+                panic!("not runs")
+            };
+            assert_eq!(args.check().is_ok(), fits, "{words:?}");
         }
     }
 }

@@ -18,6 +18,8 @@ use crate::terminal::Terminal;
 
 /// The least time between two looks: each is a read, which is journaled.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The exit code of what was interrupted.
+const INTERRUPTED: u8 = 130;
 /// Events, and steps, that are read at once.
 const PAGE: usize = 200;
 
@@ -34,7 +36,7 @@ pub fn watch(globals: &Globals, terminal: &Terminal, root: Option<&str>) -> anyh
         };
         let result = tokio::select! {
             result = watch.follow() => result,
-            _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
+            _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(INTERRUPTED)),
         };
         house.close().await;
         result
@@ -145,7 +147,9 @@ impl Watch<'_> {
                 everything || run.is_some_and(|run| ids.contains(run.to_string().as_str()))
             };
             if !changed(desk, position, concerns).await? {
-                return Ok(ExitCode::SUCCESS);
+                self.terminal
+                    .notice("the keeper of this home has ended; watch again to start one");
+                return Ok(ExitCode::FAILURE);
             }
             // What happens at once is shown at once.
             tokio::time::sleep(PAUSE).await;

@@ -109,6 +109,10 @@ pub(crate) fn below(
                 run.cancel = Some(mark.clone());
             }
             if alive || run.status() == RunStatus::Running {
+                // One that waits is nobody's from here on: the last run below it ends it.
+                if run.status() != RunStatus::Running {
+                    run.epoch = None;
+                }
                 record::store(scope, &run, at)?;
                 asked.canceling.push(node.id);
                 alive = true;

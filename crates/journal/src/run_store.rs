@@ -139,12 +139,13 @@ impl RunStore for Journal {
     }
 
     async fn fire(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let next = self.read(waits::next_due).await?;
-        if next.is_none_or(|due| due > now) {
-            return Ok(next);
+        let mut next = self.read(waits::next_due).await?;
+        while next.is_some_and(|due| due <= now) {
+            next = self
+                .write(Durability::Power, move |scope| waits::fire(scope, now))
+                .await?;
         }
-        self.write(Durability::Power, move |scope| waits::fire(scope, now))
-            .await
+        Ok(next)
     }
 
     async fn cancel(

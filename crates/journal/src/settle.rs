@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pentad_model::event::NewEvent;
-use pentad_model::run::{RunError, RunStatus, Stored, Usage};
+use pentad_model::run::{RunError, RunStatus, Stored, Usage, WaitReason};
 use pentad_model::{Actor, EventBody, RunId, Timestamp};
 use pentad_program::{NewRun, RunChange, Settled, Settlement, StoreError};
 use rusqlite::Connection;
@@ -73,13 +73,13 @@ pub(crate) fn settle(scope: &mut Scope<'_>, settlement: &Settlement) -> Result<S
         Bound::Step,
     )?;
     let mut settled = Settled::default();
-    if settlement.continued.is_some() && run.cancel.is_some() {
-        // Whoever asked that it end does not mean the run after it less.
+    // Whoever asked that it end does not mean the run after it less.
+    let asked_to_end = settlement.continued.is_some() || settlement.status == RunStatus::Canceled;
+    if asked_to_end && run.cancel.is_some() {
         if let Some(usage) = settlement.usage {
             run.state.usage = usage;
         }
-        settled.canceled.push(run.id);
-        cancel::end(scope, run, settlement.at, &mut settled)?;
+        end_canceled(scope, run, settlement, &mut settled)?;
         return Ok(settled);
     }
     let end = End {
@@ -94,6 +94,28 @@ pub(crate) fn settle(scope: &mut Scope<'_>, settlement: &Settlement) -> Result<S
     };
     finish(scope, run, &end, &mut settled)?;
     Ok(settled)
+}
+
+/// Ends a run as canceled for the reason that was given; one with something alive below it waits for that, as nobody's.
+fn end_canceled(
+    scope: &mut Scope<'_>,
+    mut run: Record,
+    settlement: &Settlement,
+    settled: &mut Settled,
+) -> Result<(), Fault> {
+    if !cancel::has_live_below(scope.connection, run.id)? {
+        if settlement.continued.is_some() {
+            settled.canceled.push(run.id);
+        }
+        return cancel::end(scope, run, settlement.at, settled);
+    }
+    run.state.status = RunStatus::Waiting(WaitReason::Children);
+    run.epoch = None;
+    add_results(&mut run, None, None, Some(&settlement.stored));
+    if run.tied {
+        waits::clear(scope, run.row)?;
+    }
+    record::store(scope, &run, settlement.at)
 }
 
 /// Changes a run that is not settled: the way of verbs, whose runs belong to whoever changed them last. A program's run

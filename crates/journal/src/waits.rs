@@ -19,6 +19,9 @@ use crate::writer::Scope;
 /// Largest answer from outside: the step that gives it to the run is a little larger.
 pub(crate) const MAX_ANSWER_BYTES: usize = MAX_STEP_BYTES - 1024;
 
+/// Waits that one transaction answers because they are due.
+const FIRE_STRETCH: i64 = 500;
+
 /// Returns the key by which whoever has an answer finds the wait.
 pub(crate) fn key_of(what: &WaitFor) -> Option<String> {
     match what {
@@ -264,7 +267,7 @@ pub(crate) fn answer(
 
 /// The queries of what is due, and of when the next wait is.
 pub(crate) const DUE_SQL: &str =
-    "SELECT row, run FROM wait WHERE due <= ?1 AND answered IS NULL ORDER BY due, row";
+    "SELECT row, run FROM wait WHERE due <= ?1 AND answered IS NULL ORDER BY due, row LIMIT ?2";
 pub(crate) const NEXT_SQL: &str =
     "SELECT due FROM wait WHERE due IS NOT NULL AND answered IS NULL ORDER BY due LIMIT 1";
 
@@ -277,11 +280,11 @@ pub(crate) fn next_due(connection: &Connection) -> Result<Option<Timestamp>, Fau
     Ok(due.map(Timestamp))
 }
 
-/// Answers all waits that are due, the earliest first; returns when the next one is.
+/// Answers waits that are due, the earliest first, so many that others have their turn; returns when the next one is.
 pub(crate) fn fire(scope: &mut Scope<'_>, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
     let due: Vec<(i64, i64)> = {
         let mut statement = scope.connection.prepare_cached(DUE_SQL)?;
-        let found = statement.query_map([now.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let found = statement.query_map([now.0, FIRE_STRETCH], |row| Ok((row.get(0)?, row.get(1)?)))?;
         found.collect::<Result<_, _>>()?
     };
     for wait in due {

@@ -176,7 +176,7 @@ pub enum Delivery {
 pub struct Canceling {
     /// Runs that were settled as canceled: nothing of them was being done.
     pub canceled: Vec<RunId>,
-    /// Runs that are being executed, and are settled when what they do has ended.
+    /// Runs that are being executed, and are settled when what they do has ended; and runs above them that wait.
     pub canceling: Vec<RunId>,
 }
 
@@ -258,7 +258,8 @@ pub trait RunStore: Send + Sync {
     /// Ends a run: its record, its steps and events; its waits and kept events go; the wait of its parent is answered
     /// with its result, or, when its parent has ended and had asked for it, a note in its thread tells of the late result;
     /// its awaited children are asked to end; the step of the plan that it works on is settled when all runs attached to
-    /// it have succeeded. Fsynced unless said otherwise.
+    /// it have succeeded. A run that was asked to end is settled as canceled in the words of whoever asked; while
+    /// something below it lives it waits for that instead, as nobody's run, and is settled with the last of it.
     ///
     /// # Errors
     /// As [`Self::advance`]; a settled run is never settled again.
@@ -291,7 +292,8 @@ pub trait RunStore: Send + Sync {
     /// Answers all waits that are due, and returns when the next one is. Fsynced where there were any.
     async fn fire(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
     /// Asks a run and everything below it to end. What nobody executes is settled as canceled at once, but a run only after
-    /// everything below it; what is being executed is marked. Fsynced.
+    /// everything below it; what is being executed is marked, and so is what waits above it, which is nobody's from here on
+    /// and settled with the last run below it. Fsynced.
     ///
     /// # Errors
     /// `Conflict` when the run is settled and nothing below it lives.

@@ -139,6 +139,10 @@ impl Resident {
             if let Some(ended) = ended {
                 return self.settle(batch, ended).await;
             }
+            // What was asked for in the last moment is not begun any more.
+            if self.reach.cancel.is_cancelled() {
+                return self.settle_canceled().await;
+            }
             if !batch.is_empty() || self.standing(&batch) != Some(self.status) {
                 match self.commit(std::mem::replace(&mut batch, Batch::new())).await? {
                     Committed::Yes => {}

@@ -333,6 +333,9 @@ impl Runtime {
     fn begin(self: &Arc<Self>, run: Run, permit: Option<OwnedSemaphorePermit>) {
         let reach = Reach::default();
         let id = run.id;
+        if run.canceling {
+            reach.cancel.cancel();
+        }
         if !self.core.enter(id, &reach) {
             return;
         }

@@ -203,3 +203,26 @@ async fn a_canceled_child_answers_a_parent_that_goes_on() {
     let taken = crate::durable::results(&two.b.take(root, 0, AT).await.unwrap());
     assert_eq!(taken[0].1["status"], json!("canceled"));
 }
+
+#[tokio::test]
+async fn a_run_that_waits_in_memory_is_taken_from_there_and_ends_with_the_last_below_it() {
+    let two = two().await;
+    let root = two.claimed(&two.a).await;
+    let below = running_child(&two, root).await;
+    let join = Advance {
+        waits: vec![child(0, below)],
+        status: Some(WAITING),
+        ..advance(root, 0)
+    };
+    step(&two.a, join).await.unwrap();
+    assert_eq!(cancel(&two, root).await.canceling, [below, root]);
+    assert_eq!(two.a.mail(9).await.unwrap(), [below]);
+    conflict(two.a.take(root, 0, AT).await);
+    conflict(two.a.park(root, AT).await);
+    conflict(settle(&two.a, ended(root, 0, RunStatus::Canceled)).await);
+    assert_eq!(two.status(root).await, WAITING);
+    let settled = settle(&two.a, ended(below, 0, RunStatus::Canceled))
+        .await
+        .unwrap();
+    assert_eq!((settled.canceled, settled.woken), (vec![root], vec![]));
+}

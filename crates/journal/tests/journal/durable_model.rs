@@ -1,10 +1,11 @@
 //! Random interleavings of two executors, senders, time, cancellation and loss, against a model of a few lines.
 
 use crate::durable::{AT, Two, WAITING, advance, conflict, ended, event, settle, step, timer, two, user};
+use crate::durable_known::{At, Known, Open};
 use crate::fixtures::T0;
 use pentad_journal::Journal;
-use pentad_model::run::{Run, RunStatus};
-use pentad_model::step::{Completion, StepBody};
+use pentad_model::run::RunStatus;
+use pentad_model::step::StepBody;
 use pentad_model::{RunId, Timestamp};
 use pentad_program::{Advance, Delivery, RunStore, Store, Wait};
 use proptest::prelude::*;
@@ -83,80 +84,6 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op, 1..60)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum At {
-    Queued,
-    Running,
-    Waiting,
-    Ended,
-}
-
-/// An open or answered wait.
-#[derive(Debug)]
-struct Open {
-    place: u32,
-    name: Option<usize>,
-    due: Option<i64>,
-    /// Its order among all, as rows have it.
-    row: usize,
-    answer: Option<(usize, Value)>,
-}
-
-#[derive(Debug)]
-struct Known {
-    id: RunId,
-    at: At,
-    owner: Option<usize>,
-    marked: bool,
-    waits: Vec<Open>,
-    kept: Vec<(usize, Value)>,
-    steps: Vec<StepBody>,
-    places: u32,
-    record: Option<Run>,
-}
-
-impl Known {
-    fn is_held_by(&self, who: usize) -> bool {
-        self.owner == Some(who) && self.at != At::Ended
-    }
-
-    fn last(&self) -> u64 {
-        self.steps.len() as u64
-    }
-
-    fn put(&mut self, at: usize, value: Value) {
-        let order = self
-            .waits
-            .iter()
-            .filter_map(|wait| wait.answer.as_ref().map(|(order, _)| order + 1))
-            .max()
-            .unwrap_or(0);
-        self.waits[at].answer = Some((order, value));
-        if self.at == At::Waiting && self.owner.is_none() && !self.marked {
-            self.at = At::Queued;
-        }
-    }
-
-    fn has_answer(&self) -> bool {
-        self.waits.iter().any(|wait| wait.answer.is_some())
-    }
-
-    fn end(&mut self) {
-        self.at = At::Ended;
-        self.owner = None;
-        self.marked = false;
-        self.waits.clear();
-        self.kept.clear();
-    }
-
-    fn completed(&mut self, place: u32, value: Value) {
-        self.steps.push(StepBody::Completed {
-            position: place,
-            completion: Completion::Done(value),
-        });
-    }
-}
-
 struct Play {
     two: Two,
     runs: Vec<Known>,
@@ -196,17 +123,7 @@ impl Play {
             return;
         }
         let id = self.two.start(self.two.program()).await;
-        self.runs.push(Known {
-            id,
-            at: At::Queued,
-            owner: None,
-            marked: false,
-            waits: Vec::new(),
-            kept: Vec::new(),
-            steps: Vec::new(),
-            places: 0,
-            record: None,
-        });
+        self.runs.push(Known::queued(id));
     }
 
     async fn claim(&mut self, who: usize, limit: usize) {
@@ -456,7 +373,7 @@ impl Play {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
     fn each_answer_is_delivered_once_and_no_step_is_lost(ops in ops()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -171,6 +171,18 @@ impl Host {
         self.journal.run(run).await.unwrap()
     }
 
+    pub async fn all(&self) -> Vec<Run> {
+        let filter = pentad_program::RunFilter {
+            limit: 10_000,
+            ..pentad_program::RunFilter::default()
+        };
+        self.journal.runs(filter).await.unwrap()
+    }
+
+    pub async fn children(&self, run: RunId) -> Vec<Run> {
+        self.journal.children(run, 10_000).await.unwrap()
+    }
+
     pub async fn steps(&self, run: RunId) -> Vec<Step> {
         self.journal.steps(run, 0, 10_000).await.unwrap().steps
     }

@@ -144,6 +144,8 @@ impl Desk for LocalDesk {
 
     async fn follow(&self, after: u64, limit: usize) -> Result<Vec<Event>, Refusal> {
         loop {
+            // Steps have places of their own: it is the journal's end that is waited beyond, not the last event.
+            let head = self.head().await?;
             let events = self
                 .store
                 .feed(after, limit)
@@ -152,7 +154,7 @@ impl Desk for LocalDesk {
             if !events.is_empty() {
                 return Ok(events);
             }
-            match self.store.changed(after).await {
+            match self.store.changed(head.max(after)).await {
                 Ok(_) => {}
                 Err(StoreError::Closed) => return Ok(Vec::new()),
                 Err(error) => return Err(refused(&error)),

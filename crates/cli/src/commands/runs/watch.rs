@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::args::Globals;
 use crate::house::House;
 use crate::invoke::block_on;
-use crate::render::{Ending, render};
+use crate::render::{Ending, escaped, render};
 use crate::terminal::Terminal;
 
 /// The least time between two looks: each is a read, which is journaled.
@@ -89,7 +89,12 @@ impl Shown {
                 "waits": self.waits,
                 "error": self.error,
             });
-            return format!("{line}\n");
+            let line = line.to_string();
+            return if terminal.out_is_terminal {
+                escaped(&line) + "\n"
+            } else {
+                line + "\n"
+            };
         }
         let waits: Vec<&str> = self
             .waits

@@ -136,7 +136,7 @@ impl House {
         }
     }
 
-    async fn read(&self, address: &str, options: Value) -> Product {
+    async fn read(&self, address: &str, options: &Value) -> Product {
         let arguments = json!({"address": address, "options": options});
         match Request::parse(Verb::Read, &arguments).unwrap() {
             Request::Read(read) => self.space.read(&self.scene, &read).await.unwrap(),
@@ -144,7 +144,7 @@ impl House {
         }
     }
 
-    async fn write(&self, run: RunId, options: Value, content: Option<&str>) -> Result<Product, Refusal> {
+    async fn write(&self, run: RunId, options: &Value, content: Option<&str>) -> Result<Product, Refusal> {
         let mut arguments = json!({"address": format!("run:{run}"), "options": options});
         if let Some(content) = content {
             arguments["content"] = json!(content);
@@ -171,7 +171,7 @@ async fn a_parked_run_says_what_it_waits_for_and_goes_on_when_it_is_sent() {
     let run = house.start("waiter", input, Budget::default()).await;
     house.until_waiting(run).await;
     let address = format!("run:{run}");
-    let record = house.read(&address, json!({})).await;
+    let record = house.read(&address, &json!({})).await;
     assert!(
         record
             .text
@@ -179,14 +179,14 @@ async fn a_parked_run_says_what_it_waits_for_and_goes_on_when_it_is_sent() {
         "{}",
         record.text
     );
-    let why = house.read(&format!("{address}/why"), json!({})).await;
+    let why = house.read(&format!("{address}/why"), &json!({})).await;
     assert!(
         why.text.contains("It goes on when one of these has come"),
         "{}",
         why.text
     );
     house
-        .write(run, json!({"signal": "approve"}), Some("{\"by\": \"ada\"}"))
+        .write(run, &json!({"signal": "approve"}), Some("{\"by\": \"ada\"}"))
         .await
         .unwrap();
     house.until_waiting(run).await;
@@ -195,7 +195,7 @@ async fn a_parked_run_says_what_it_waits_for_and_goes_on_when_it_is_sent() {
         if let [wait] = waits.as_slice()
             && wait.position == 1
         {
-            break house.write(run, json!({"answer": 1}), Some("\"by hand\"")).await;
+            break house.write(run, &json!({"answer": 1}), Some("\"by hand\"")).await;
         }
         tokio::task::yield_now().await;
     };
@@ -205,7 +205,7 @@ async fn a_parked_run_says_what_it_waits_for_and_goes_on_when_it_is_sent() {
         ended.output.unwrap(),
         json!({"events": [{"by": "ada"}, "by hand"]})
     );
-    let journal = house.read(&format!("{address}/journal"), json!({})).await.text;
+    let journal = house.read(&format!("{address}/journal"), &json!({})).await.text;
     assert!(
         journal.contains("asked #0 wait for the event 'approve'"),
         "{journal}"
@@ -214,7 +214,7 @@ async fn a_parked_run_says_what_it_waits_for_and_goes_on_when_it_is_sent() {
         journal.contains(" user got #0 {\"event\":{\"by\":\"ada\"}}"),
         "{journal}"
     );
-    let late = house.write(run, json!({"signal": "approve"}), None).await;
+    let late = house.write(run, &json!({"signal": "approve"}), None).await;
     assert_eq!(late.unwrap_err().kind, RefusalKind::Conflict);
     house.stop().await;
 }
@@ -228,11 +228,11 @@ async fn a_run_that_has_used_up_its_budget_goes_on_with_more() {
     };
     let run = house.start("sequence", json!({"steps": 3}), budget).await;
     house.until_waiting(run).await;
-    let why = house.read(&format!("run:{run}/why"), json!({})).await;
+    let why = house.read(&format!("run:{run}/why"), &json!({})).await;
     assert!(why.text.contains("waits for more budget"), "{}", why.text);
     let position = why.value.unwrap()["waits"][0]["position"].clone();
     house
-        .write(run, json!({"answer": position}), Some("{\"tokens\": 10}"))
+        .write(run, &json!({"answer": position}), Some("{\"tokens\": 10}"))
         .await
         .unwrap();
     assert_eq!(house.end(run).await.status, RunStatus::Succeeded);
@@ -248,27 +248,27 @@ async fn a_tree_is_ended_with_a_reason_and_started_again() {
     while house.journal.counts(Some(run)).await.unwrap().waiting < 30 {
         tokio::task::yield_now().await;
     }
-    let tree = house.read(&format!("run:{run}"), json!({"tree": true})).await;
+    let tree = house.read(&format!("run:{run}"), &json!({"tree": true})).await;
     assert_eq!(
         tree.value.unwrap()["children"].as_array().unwrap().len(),
         30,
         "{}",
         tree.text
     );
-    let listed = house.read("run:", json!({"tree": true})).await.text;
+    let listed = house.read("run:", &json!({"tree": true})).await.text;
     assert!(listed.contains("  - 20 more: 20 waiting\n"), "{listed}");
     house
-        .write(run, json!({"cancel": true}), Some("wrong branch"))
+        .write(run, &json!({"cancel": true}), Some("wrong branch"))
         .await
         .unwrap();
     let ended = house.end(run).await;
     assert_eq!(ended.status, RunStatus::Canceled);
-    let why = house.read(&format!("run:{run}/why"), json!({})).await.text;
+    let why = house.read(&format!("run:{run}/why"), &json!({})).await.text;
     assert!(why.contains("user") && why.contains("wrong branch"), "{why}");
-    let again = house.write(run, json!({"retry": true}), None).await.unwrap();
+    let again = house.write(run, &json!({"retry": true}), None).await.unwrap();
     let new = again.run.unwrap();
     assert_eq!(house.journal.run(new).await.unwrap().terms.continues, Some(run));
-    house.write(new, json!({"cancel": true}), None).await.unwrap();
+    house.write(new, &json!({"cancel": true}), None).await.unwrap();
     house.end(new).await;
     house.stop().await;
 }
@@ -291,12 +291,12 @@ async fn pages_of_a_real_journal_have_each_step_once() {
         all.sort_unstable();
         all
     };
-    let whole = house.read(&address, json!({"limit": 1000})).await.value.unwrap();
+    let whole = house.read(&address, &json!({"limit": 1000})).await.value.unwrap();
     let expected = positions(&whole);
     assert!(expected.len() >= 82, "{expected:?}");
     let (mut found, mut options) = (Vec::new(), json!({"limit": 7}));
     loop {
-        let page = house.read(&address, options).await.value.unwrap();
+        let page = house.read(&address, &options).await.value.unwrap();
         found.extend(positions(&page));
         match page.get("next") {
             Some(next) => options = next.clone(),
@@ -307,7 +307,7 @@ async fn pages_of_a_real_journal_have_each_step_once() {
     let mut options = json!({"steps": true, "limit": 9});
     let mut seen = 0;
     loop {
-        let page = house.read("activity:", options.clone()).await.value.unwrap();
+        let page = house.read("activity:", &options).await.value.unwrap();
         seen += page["steps"].as_array().unwrap().len();
         match page.get("next") {
             Some(next) => options["after"] = next.clone(),

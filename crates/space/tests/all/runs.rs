@@ -449,7 +449,7 @@ async fn activity_has_steps_when_asked_for() {
     );
 }
 
-fn write(last: u8, options: Value, content: Option<&str>, dry: bool) -> Value {
+fn write(last: u8, options: &Value, content: Option<&str>, dry: bool) -> Value {
     let mut arguments = json!({"address": format!("run:{}", id(last)), "options": options, "dryRun": dry});
     if let Some(content) = content {
         arguments["content"] = json!(content);
@@ -476,15 +476,12 @@ async fn each_way_of_steering_acts_and_says_the_next_step() {
     ];
     let mut said = String::new();
     for (last, options, content) in &cases {
-        let dry = home
-            .write(write(*last, options.clone(), *content, true))
-            .await
-            .unwrap();
+        let dry = home.write(write(*last, options, *content, true)).await.unwrap();
         said.push_str(&dry.text);
     }
     assert_eq!(told.0.lock().unwrap().len(), 0, "a dry run does nothing");
     for (last, options, content) in cases {
-        let done = home.write(write(last, options, content, false)).await.unwrap();
+        let done = home.write(write(last, &options, content, false)).await.unwrap();
         said.push_str(&done.text);
     }
     let told = told.0.lock().unwrap();
@@ -521,7 +518,7 @@ async fn what_makes_no_sense_is_refused_before_anything_happens() {
     for dry in [true, false] {
         for (last, options, content) in &cases {
             let refusal = home
-                .write(write(*last, options.clone(), *content, dry))
+                .write(write(*last, options, *content, dry))
                 .await
                 .unwrap_err();
             if dry {
@@ -545,7 +542,7 @@ async fn without_an_executor_runs_are_read_and_not_steered() {
     let (home, _, told) = forest();
     drop(told);
     let refusal = home
-        .write(write(21, json!({"cancel": true}), None, false))
+        .write(write(21, &json!({"cancel": true}), None, false))
         .await
         .unwrap_err();
     assert_eq!(refusal.kind, RefusalKind::NotAvailable);

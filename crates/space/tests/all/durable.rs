@@ -211,7 +211,7 @@ async fn a_parked_run_says_what_it_waits_for_and_goes_on_when_it_is_sent() {
         "{journal}"
     );
     assert!(
-        journal.contains(" user got #0 {\"event\":{\"by\":\"ada\"}}"),
+        journal.contains(" got #0 from user {\"event\":{\"by\":\"ada\"}}"),
         "{journal}"
     );
     let late = house.write(run, &json!({"signal": "approve"}), None).await;

@@ -226,13 +226,14 @@ fn history(home: &Home, runs: &MemoryRuns) {
             completion: stored,
         },
     );
+    step(15, Some("user"), done(1, json!({"event": {"by": "ada"}})));
     let text = "looked at by hand".to_owned();
-    step(15, Some("user"), StepBody::Note { text });
+    step(16, Some("user"), StepBody::Note { text });
     // Another run of the same thread.
-    runs.step(16, RunId(id(22)), None, StepBody::Started);
+    runs.step(17, RunId(id(22)), None, StepBody::Started);
     let asked = json!({"name": "make", "input": null});
     runs.step(
-        17,
+        18,
         RunId(id(22)),
         None,
         command(0, CommandKind::Step, "make all", asked),
@@ -341,7 +342,7 @@ async fn a_journal_has_events_and_steps_in_one_order_page_by_page() {
             .filter_map(|line| line.strip_prefix('[')?.split(']').next()?.parse().ok())
             .collect()
     };
-    assert_eq!(numbers(&whole), (1..=15).collect::<Vec<_>>());
+    assert_eq!(numbers(&whole), (1..=16).collect::<Vec<_>>());
     for limit in 1..=6 {
         let mut options = json!({"limit": limit});
         let mut found = Vec::new();
@@ -356,10 +357,10 @@ async fn a_journal_has_events_and_steps_in_one_order_page_by_page() {
                 None => break,
             }
         }
-        assert_eq!(found, (1..=15).collect::<Vec<_>>(), "pages of {limit}");
+        assert_eq!(found, (1..=16).collect::<Vec<_>>(), "pages of {limit}");
     }
-    let late = text(&home, json!({"address": address, "options": {"after": "14"}})).await;
-    assert_eq!(numbers(&late), [15]);
+    let late = text(&home, json!({"address": address, "options": {"after": "15"}})).await;
+    assert_eq!(numbers(&late), [16]);
 }
 
 #[tokio::test]
@@ -415,11 +416,11 @@ async fn activity_has_steps_when_asked_for() {
     let plain = home.text("activity:").await;
     assert!(!plain.contains("asked #"), "{plain}");
     let page = home
-        .read(json!({"address": "activity:", "options": {"steps": true, "limit": 4, "after": "18"}}))
+        .read(json!({"address": "activity:", "options": {"steps": true, "limit": 4, "after": "19"}}))
         .await
         .unwrap();
     insta::assert_snapshot!("activity_with_steps", page.text);
-    let mut options = json!({"steps": true, "limit": 4, "after": "18"});
+    let mut options = json!({"steps": true, "limit": 4, "after": "19"});
     let mut found = 0;
     loop {
         let page = home
@@ -434,14 +435,14 @@ async fn activity_has_steps_when_asked_for() {
             None => break,
         }
     }
-    assert_eq!(found, 17);
-    let reads = json!({"steps": true, "verb": "read", "after": "18"});
+    assert_eq!(found, 18);
+    let reads = json!({"steps": true, "verb": "read", "after": "19"});
     let found = text(&home, json!({"address": "activity:", "options": reads})).await;
     assert!(
         found.contains("asked #2 invoke") && !found.contains("asked #0"),
         "{found}"
     );
-    let by_user = json!({"steps": true, "actor": "user", "after": "18"});
+    let by_user = json!({"steps": true, "actor": "user", "after": "19"});
     let found = text(&home, json!({"address": "activity:", "options": by_user})).await;
     assert!(
         found.contains("looked at by hand") && !found.contains("asked"),

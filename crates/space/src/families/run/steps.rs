@@ -26,13 +26,15 @@ pub(super) fn markdown(step: &Step, detail: Detail) -> String {
 
 fn numbered(step: &Step, number: u64, detail: Detail) -> String {
     let (headline, value) = body(&step.body);
-    let by = step
-        .by
-        .as_ref()
-        .map_or_else(String::new, |by| format!(" {}", show::caller(by)));
+    let by = step.by.as_ref().map(show::caller);
+    let by = match (&step.body, by) {
+        (_, None) => String::new(),
+        (StepBody::Completed { .. }, Some(by)) => format!(" from {by}"),
+        (_, Some(by)) => format!(" (by {by})"),
+    };
     let (inline, block) = value.map_or_else(Default::default, |value| shown(value, detail));
     format!(
-        "[{number}] {}{by} {headline}{inline}\n{block}",
+        "[{number}] {} {headline}{by}{inline}\n{block}",
         show::time(step.at)
     )
 }

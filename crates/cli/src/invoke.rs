@@ -3,13 +3,19 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
 use indicatif::{ProgressBar, ProgressStyle};
+use pentad_keeper::is_person_at_terminal;
 use pentad_model::{Invocation, Outcome, Timestamp, Verb};
 use pentad_program::{Attendance, Progress, ProgressSink, Verbs};
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Globals;
+use crate::fill::{Quiet, TerminalAsker};
 use crate::house::House;
 use crate::render::{Ending, render};
 use crate::terminal::Terminal;
@@ -103,7 +109,9 @@ pub async fn ask_in(house: &House, terminal: &Terminal, ask: Ask) -> ExitCode {
     });
     let interrupt = CancellationToken::new();
     let watch = tokio::spawn(interrupt_on_signal(interrupt.clone(), *terminal));
-    let outcome = attend(&*house.desk, invocation, terminal, &interrupt).await;
+    let person = is_person_at_terminal(&house.calling, std::io::stdin().is_terminal());
+    let asker = (person && terminal.err_is_terminal).then(TerminalAsker::new);
+    let outcome = attend(&*house.desk, invocation, terminal, &interrupt, asker).await;
     watch.abort();
     let mut rendered = render(&outcome, terminal, ask.ending);
     if interrupt.is_cancelled() && rendered.code != 0 {
@@ -124,12 +132,14 @@ async fn interrupt_on_signal(interrupt: CancellationToken, terminal: Terminal) {
     }
 }
 
-/// Invokes, showing progress to a person who waits longer than a moment.
+/// Invokes, showing progress to a person who waits longer than a moment, and the forms of servers where there is one who
+/// can be asked.
 pub async fn attend(
     verbs: &dyn Verbs,
     invocation: Invocation,
     terminal: &Terminal,
     interrupt: &CancellationToken,
+    asker: Option<(Arc<TerminalAsker>, mpsc::Receiver<Quiet>)>,
 ) -> Outcome {
     if !terminal.err_is_terminal {
         let attendance = Attendance {
@@ -139,9 +149,11 @@ pub async fn attend(
         return verbs.invoke(invocation, attendance).await;
     }
     let (progress, mut reports) = ProgressSink::channel(16);
+    let (asker, mut wishes) = asker.unzip();
     let attendance = Attendance {
         cancel: interrupt.clone(),
         progress,
+        asker: asker.map(|asker| asker as _),
         ..Attendance::default()
     };
     let title = title(&invocation);
@@ -152,15 +164,29 @@ pub async fn attend(
     let mut bar: Option<ProgressBar> = None;
     let mut last: Option<Progress> = None;
     let mut heard = true;
+    // Cancelled when a form that is being filled in has left the terminal.
+    let mut form: Option<CancellationToken> = None;
     let outcome = loop {
         tokio::select! {
             outcome = &mut outcome => break outcome,
-            () = &mut silence, if bar.is_none() => {
+            () = &mut silence, if bar.is_none() && form.is_none() => {
                 let shown = spinner(&title);
                 if let Some(report) = &last {
                     show(&shown, &title, report);
                 }
                 bar = Some(shown);
+            }
+            Some(wish) = wish(&mut wishes), if form.is_none() => {
+                if let Some(bar) = bar.take() {
+                    bar.finish_and_clear();
+                }
+                form = Some(wish.over);
+                // Whoever wished may have gone again.
+                let _ = wish.ready.send(());
+            }
+            () = left(form.as_ref()), if form.is_some() => {
+                form = None;
+                silence.as_mut().reset(tokio::time::Instant::now() + SILENCE);
             }
             report = reports.recv(), if heard => match report {
                 Some(report) => {
@@ -177,6 +203,20 @@ pub async fn attend(
         bar.finish_and_clear();
     }
     outcome
+}
+
+async fn wish(wishes: &mut Option<mpsc::Receiver<Quiet>>) -> Option<Quiet> {
+    match wishes {
+        Some(wishes) => wishes.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn left(form: Option<&CancellationToken>) {
+    match form {
+        Some(over) => over.cancelled().await,
+        None => std::future::pending().await,
+    }
 }
 
 fn title(invocation: &Invocation) -> String {
@@ -277,8 +317,14 @@ mod tests {
             };
             let interrupt = CancellationToken::new();
             interrupt.cancel();
-            let outcome =
-                block_on(attend(&UntilCancelled, invocation.clone(), &terminal, &interrupt)).unwrap();
+            let outcome = block_on(attend(
+                &UntilCancelled,
+                invocation.clone(),
+                &terminal,
+                &interrupt,
+                None,
+            ))
+            .unwrap();
             assert_eq!(outcome.text, "canceled");
         }
     }

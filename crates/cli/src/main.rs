@@ -4,6 +4,7 @@ mod address_arg;
 mod args;
 mod commands;
 mod failure;
+mod fill;
 mod house;
 mod input_arg;
 mod invoke;

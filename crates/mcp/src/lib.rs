@@ -12,10 +12,10 @@ pub use face::{FaceEnd, FaceLimits, FaceOptions, LazyVerbs, StateKey, serve};
 pub use http::{HttpBody, HttpCaller, HttpFace, HttpLimits, HttpService};
 pub use lines::{FACE_MESSAGE_BYTES, LineReport, SERVER_MESSAGE_BYTES};
 pub use server::{
-    Asking, CommandLine, ConnectedServer, DEPTH_VARIABLE, DeviceLogin, DevicePrompt, ElicitationAnswer,
-    ElicitationForm, Elicitor, Endpoint, EndpointError, FilledPrompt, KeptLogin, LaunchFailure, LaunchSpec,
-    Launched, LogLine, Login, LoginError, LoginResult, LoginSettings, LoopbackRedirect, MAX_DEPTH, NoTokens,
-    Offers, Origin, PromptArgument, PromptOffer, Reach, RedirectError, ResourceOffer, ResourceRead,
-    ServerConfig, ServerError, ServerLauncher, ServerLimits, ServerLog, ServerProcess, ServerRuntime, Share,
-    SpawnerLauncher, TokenStore, TokenStoreError, ToolTrust,
+    Asking, CommandLine, ConnectedServer, DEPTH_VARIABLE, DeviceLogin, DevicePrompt, Elicitor, Endpoint,
+    EndpointError, FilledPrompt, KeptLogin, LaunchFailure, LaunchSpec, Launched, LogLine, LogStream, Login,
+    LoginError, LoginResult, LoginSettings, LoopbackRedirect, MAX_DEPTH, Misfit, NoTokens, Offers, Origin,
+    PromptArgument, PromptOffer, Reach, RedirectError, ResourceOffer, ResourceRead, ServerConfig,
+    ServerError, ServerLauncher, ServerLimits, ServerLog, ServerProcess, ServerRuntime, Share,
+    SpawnerLauncher, TokenStore, TokenStoreError, ToolTrust, misfits,
 };

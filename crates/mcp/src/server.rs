@@ -4,6 +4,7 @@
 //! Its tools are found from the manifest in every state; nothing waits for a server but a call of its tools.
 
 mod acting;
+mod client;
 mod config;
 mod connection;
 mod core;
@@ -23,6 +24,7 @@ mod offers;
 mod opening;
 mod output;
 mod party;
+mod pause;
 mod pipes;
 mod process;
 mod rounds;
@@ -37,11 +39,11 @@ mod wire;
 pub use self::acting::ResourceRead;
 pub use self::config::{CommandLine, Reach, ServerConfig, ServerLimits, Share, ToolTrust};
 pub use self::core::ServerRuntime;
-pub use self::elicit::{ElicitationAnswer, ElicitationForm, Elicitor};
+pub use self::elicit::{Elicitor, Misfit, misfits};
 pub use self::endpoint::{Endpoint, EndpointError, LoginSettings};
 pub use self::guard::{DEPTH_VARIABLE, MAX_DEPTH};
 pub use self::launch::{LaunchFailure, LaunchSpec, Launched, ServerLauncher, ServerProcess};
-pub use self::log::{LogLine, Origin, ServerLog};
+pub use self::log::{LogLine, LogStream, Origin, ServerLog};
 pub use self::login::{
     DeviceLogin, DevicePrompt, KeptLogin, Login, LoginError, LoginResult, LoopbackRedirect, NoTokens,
     RedirectError, TokenStore, TokenStoreError,

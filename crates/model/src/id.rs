@@ -199,6 +199,10 @@ typed_id!(
     /// Identifies one request for a person's approval.
     ApprovalId
 );
+typed_id!(
+    /// Identifies one form that waits for a person.
+    FormId
+);
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pentad_model::approval::{Approval, Scope};
+use pentad_model::{Form, FormAnswer};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -67,7 +68,8 @@ pub enum Answer {
     Unanswered,
 }
 
-/// Puts an approval before a person while the call waits, as MCP's elicitation does.
+/// Puts questions before whoever is behind a call while it waits, as MCP's elicitation does: approvals, and forms of
+/// connected servers.
 #[async_trait]
 pub trait Asker: Send + Sync + fmt::Debug {
     /// Asks; bounded by the asker's own limit and by the call's cancellation.
@@ -77,6 +79,14 @@ pub trait Asker: Send + Sync + fmt::Debug {
     /// yes, and the person is asked once. One that only carries the question back to its own caller says no.
     fn reaches_a_person(&self) -> bool {
         true
+    }
+
+    /// Has a form filled in; bounded by the asker's own limit, and taken back when nobody waits for it any more.
+    ///
+    /// Whoever can show no forms says so at once: the server that asks waits for the answer.
+    async fn fill(&self, form: &Form) -> FormAnswer {
+        let _ = form;
+        FormAnswer::unanswered("whoever called cannot be shown a form")
     }
 }
 
@@ -98,7 +108,8 @@ pub struct Attendance {
     pub cancel: CancellationToken,
     /// Hears of progress.
     pub progress: ProgressSink,
-    /// Puts approvals before a person; without one, an act that must be asked for is refused with the approval's address.
+    /// Puts approvals and forms before a person; without one, an act that must be asked for is refused with the
+    /// approval's address, and a form is left unanswered.
     pub asker: Option<Arc<dyn Asker>>,
     /// The caller's own environment; without one, that of this process.
     pub environment: Option<Arc<Environment>>,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pentad_model::Timestamp;
 use pentad_model::run::RunError;
-use pentad_model::step::{Step, StepBody};
+use pentad_model::step::{Completion, Step, StepBody};
 use pentad_program::{StoreError, WaitFor};
 
 use crate::acts::grown;
@@ -85,9 +85,6 @@ impl Resident {
             StepBody::Started => return Ok(Err(out_of_place(&step))),
             StepBody::Again { .. } | StepBody::Note { .. } => {}
             StepBody::Command(command) => {
-                if command.kind == pentad_model::step::CommandKind::Spawn {
-                    self.children += 1;
-                }
                 if let Err(mismatch) = replay.command(&command) {
                     return Ok(Err(mismatch.into_error()));
                 }
@@ -102,6 +99,9 @@ impl Resident {
                     return Ok(Ok(()));
                 }
                 let completion = grown(&*self.core.store, &self.core.limits, completion).await?;
+                if matches!(issued.work, Work::Spawn(_)) && matches!(completion, Completion::Done(_)) {
+                    self.children += 1;
+                }
                 if matches!(&issued.work, Work::Wait(wait) if wait.what == WaitFor::Budget) {
                     self.widen(&completion);
                 }

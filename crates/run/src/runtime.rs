@@ -392,7 +392,9 @@ impl Runtime {
             if *beats != other.beats {
                 (*beats, *since) = (other.beats, Instant::now());
             }
-            if other.gone || since.elapsed() >= self.core.limits.lapse {
+            // One that never says that it lives executes verbs for whoever invoked them, and cannot be silent.
+            let silent = other.beats > 0 && since.elapsed() >= self.core.limits.lapse;
+            if other.gone || silent {
                 lapsed.push(other.epoch);
             }
         }
@@ -405,6 +407,7 @@ impl Runtime {
             tracing::warn!(%run, "a run is lost: its executor is gone");
         }
         self.core.ended(&retired.lost);
+        self.core.ended(&retired.canceled);
         Ok(())
     }
 }

@@ -1,16 +1,19 @@
+mod forms;
+
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use pentad_model::approval::{ApprovalState, Scope};
 use pentad_model::{IdEnding, Refusal, Status};
-use pentad_program::Answer;
+use pentad_program::{Answer, Attendance};
 use serde_json::{Map, Value, json};
 
 use crate::args::Globals;
 use crate::failure::usage;
 use crate::house::House;
-use crate::invoke::{Ask, ask, block_on};
-use crate::render::Rendered;
+use crate::input_arg::Pair;
+use crate::invoke::{Ask, ask_in, block_on};
+use crate::render::{Ending, Rendered, render};
 use crate::shell::require_person_at_terminal;
 use crate::terminal::Terminal;
 
@@ -20,12 +23,14 @@ Examples:
   pentad approvals show 7k2m9q4x
   pentad approvals grant 7k2m9q4x
   pentad approvals grant 7k2m9q4x --always
-  pentad approvals deny 7k2m9q4x";
+  pentad approvals deny 7k2m9q4x
+  pentad approvals fill 7k2m9q4x";
 
 /// See and answer what waits for a person
 ///
 /// An approval is bound to the actor, the act, its input and everything that would run: when one of them changes, it
-/// is void. Granting and denying need a person at a terminal.
+/// is void. A form is what a server asks to be filled in while several calls of it are in flight; it waits for ten
+/// minutes at most. Granting, denying and filling in need a person at a terminal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -35,7 +40,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// List approvals; without --state the open ones
+    /// List approvals and forms; without --state the open ones
     #[command(after_help = "Example:\n  pentad approvals list --state granted")]
     List {
         /// Only of this state
@@ -48,7 +53,7 @@ pub enum Action {
     /// Show one with its question and input
     #[command(after_help = "Example:\n  pentad approvals show 7k2m9q4x")]
     Show {
-        /// The approval: its id, or the id's last eight characters or more
+        /// The approval or form: its id, or the id's last eight characters or more
         id: String,
     },
     /// Permit it
@@ -74,20 +79,30 @@ pub enum Action {
         /// The approval: its id, or the id's last eight characters or more
         id: String,
     },
+    /// Fill a server's form in; without values it is asked for field by field
+    #[command(
+        after_help = "Examples:\n  pentad approvals fill 7k2m9q4x\n  pentad approvals fill 7k2m9q4x name=Ada seats=3\n  pentad approvals fill 7k2m9q4x --decline"
+    )]
+    Fill {
+        /// The form: its id, or the id's last eight characters or more
+        id: String,
+        /// The values, typed by the form's fields; what should not stand in the shell's history is better left out here
+        #[arg(value_name = "KEY=VALUE", conflicts_with = "decline")]
+        pairs: Vec<Pair>,
+        /// Tell the server that it gets no answer
+        #[arg(long)]
+        decline: bool,
+    },
 }
 
 impl Args {
     pub fn run(self, globals: &Globals, terminal: &Terminal) -> anyhow::Result<ExitCode> {
         match self.action {
-            None => ask(globals, terminal, listing("open", None)),
-            Some(Action::List { state, limit }) => ask(globals, terminal, listing(&state, limit)),
-            Some(Action::Show { id }) => {
-                let id = ending(&id)?;
-                ask(
-                    globals,
-                    terminal,
-                    Ask::read(&format!("approval:{id}"), Map::new()),
-                )
+            None => list(globals, terminal, "open", None),
+            Some(Action::List { state, limit }) => list(globals, terminal, &state, limit),
+            Some(Action::Show { id }) => show(globals, terminal, &ending(&id)?),
+            Some(Action::Fill { id, pairs, decline }) => {
+                forms::fill(globals, terminal, &ending(&id)?, &pairs, decline)
             }
             Some(Action::Grant { id, run, always, .. }) => {
                 let scope = match (run, always) {
@@ -103,7 +118,10 @@ impl Args {
 }
 
 fn ending(id: &str) -> anyhow::Result<IdEnding> {
-    let bare = id.strip_prefix("approval:").unwrap_or(id);
+    let bare = ["approval:", "form:"]
+        .iter()
+        .find_map(|prefix| id.strip_prefix(prefix))
+        .unwrap_or(id);
     bare.parse()
         .map_err(|error| usage(format!("{error}\nNext: pentad approvals lists the open ones")))
 }
@@ -117,6 +135,46 @@ fn listing(state: &str, limit: Option<u64>) -> Ask {
     .filter_map(|(key, value)| Some((key.to_owned(), value?)))
     .collect();
     Ask::read("approval:", options)
+}
+
+/// Lists approvals, and the forms that wait beside the open ones.
+fn list(globals: &Globals, terminal: &Terminal, state: &str, limit: Option<u64>) -> anyhow::Result<ExitCode> {
+    block_on(async {
+        let house = House::open(globals).await?;
+        let asked = listing(state, limit);
+        let invocation = house.invocation(asked.verb, asked.arguments);
+        let mut outcome = house.desk.invoke(invocation, Attendance::default()).await;
+        if outcome.refusal.is_none() && matches!(state, "open" | "all") {
+            match house.desk.forms().await {
+                Ok(open) => forms::append(&mut outcome, &open),
+                // A keeper of an older build has approvals only.
+                Err(refusal) => tracing::debug!(%refusal, "the forms are not known"),
+            }
+        }
+        house.close().await;
+        Ok(terminal.emit(&render(&outcome, terminal, Ending::Line)))
+    })?
+}
+
+/// Shows the form that has this id, else the approval.
+fn show(globals: &Globals, terminal: &Terminal, id: &IdEnding) -> anyhow::Result<ExitCode> {
+    block_on(async {
+        let house = House::open(globals).await?;
+        let open = house.desk.forms().await.unwrap_or_default();
+        let code = match open.iter().find(|open| id.matches(open.id.0)) {
+            Some(open) if terminal.json => {
+                let line = serde_json::to_string(open)?;
+                terminal.emit(&Rendered::data(format!("{line}\n"), 0))
+            }
+            Some(open) => terminal.emit(&Rendered::data(forms::one(open), 0)),
+            None => {
+                let asked = Ask::read(&format!("approval:{id}"), Map::new());
+                ask_in(&house, terminal, asked).await
+            }
+        };
+        house.close().await;
+        Ok(code)
+    })?
 }
 
 fn answer_in(

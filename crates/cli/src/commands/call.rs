@@ -23,7 +23,8 @@ Examples:
 /// Call a tool
 ///
 /// key=value is typed by the tool's contract: numbers, flags and lists come out as such, and a key that is given
-/// several times is a list. key:=JSON takes JSON as it stands. pentad tools NAME shows the contract.
+/// several times is a list. key:=JSON takes JSON as it stands. pentad tools NAME shows the contract. A form that the
+/// tool's server wants to be filled in meanwhile is shown at your terminal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use pentad_catalog::{Catalog, Decision};
 use pentad_engine::EngineHandle;
-use pentad_keeper::attach::{Desk, Explanation, HttpAsk, HttpReady};
+use pentad_keeper::attach::{Desk, Explanation, HttpAsk, HttpReady, OpenForm};
 use pentad_keeper::{Config, Home};
 use pentad_model::approval::Approval;
 use pentad_model::step::Step;
-use pentad_model::{Actor, Event, IdEnding, Invocation, Outcome, Refusal, RefusalKind, ThreadId, Timestamp};
+use pentad_model::{
+    Actor, Event, FormAnswer, IdEnding, Invocation, Outcome, Refusal, RefusalKind, ThreadId, Timestamp,
+};
 use pentad_process::Spawner;
 use pentad_program::{
     ActivityFilter, Answer, Attachment, Attendance, Environment, RunStore, SourceStatus, Store, StoreError,
@@ -23,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use super::environment::Variables;
 use super::explain::CatalogContracts;
+use super::forms::OpenForms;
 use super::http;
 use super::reload::Followers;
 use super::servers::Servers;
@@ -44,6 +47,7 @@ pub struct LocalDesk {
     pub catalog: Arc<Catalog>,
     pub recipes: Arc<RecipeSource>,
     pub servers: Arc<Servers>,
+    pub forms: Arc<OpenForms>,
     pub variables: Arc<Variables>,
     pub spawner: Arc<Spawner>,
     /// The tasks that serve HTTP.
@@ -122,6 +126,23 @@ impl Desk for LocalDesk {
             }
         };
         self.verbs.0.gate().answer(id, decision, by).await
+    }
+
+    async fn forms(&self) -> Result<Vec<OpenForm>, Refusal> {
+        Ok(self.forms.all())
+    }
+
+    async fn answer_form(&self, id: &IdEnding, answer: FormAnswer, by: &Actor) -> Result<OpenForm, Refusal> {
+        if !by.is_person() {
+            let text = format!("A form is filled in by a person, and this is {by}.");
+            return Err(Refusal::new(RefusalKind::Forbidden, format!("form:{id}"), text)
+                .next_step("a person runs pentad approvals in a terminal of their own"));
+        }
+        if matches!(answer, FormAnswer::Unanswered { .. }) {
+            let text = "A form is answered with values or declined.";
+            return Err(Refusal::new(RefusalKind::BadRequest, format!("form:{id}"), text));
+        }
+        self.forms.answer(id, answer)
     }
 
     async fn attach(&self, file: &Path, name: Option<String>) -> Result<Attachment, Refusal> {

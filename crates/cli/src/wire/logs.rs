@@ -1,10 +1,10 @@
-//! What servers log during a call, as events of the run that called.
+//! What servers say during a call, as events of the run that called.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use pentad_engine::Redactor;
-use pentad_mcp::{LogLine, Origin, ServerLog};
+use pentad_mcp::{LogLine, LogStream, Origin, ServerLog};
 use pentad_model::event::{EventBody, NewEvent};
 use pentad_model::{RunId, Timestamp};
 use pentad_program::{Durability, Store};
@@ -26,7 +26,11 @@ impl ServerLog for JournalLog {
             run: Some(origin.run),
             body: EventBody::Log {
                 level: line.level.to_owned(),
-                source: format!("mcp:{server}"),
+                source: match line.stream {
+                    LogStream::Log => format!("mcp:{server}"),
+                    LogStream::Stderr => format!("mcp:{server}/stderr"),
+                    LogStream::Form => format!("mcp:{server}/form"),
+                },
                 text: self.redactor.text(line.text),
             },
         };

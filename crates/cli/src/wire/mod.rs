@@ -3,6 +3,7 @@
 mod desk;
 mod environment;
 mod explain;
+mod forms;
 mod http;
 mod key;
 mod logs;
@@ -41,6 +42,7 @@ use tokio_util::task::TaskTracker;
 use self::desk::LocalDesk;
 use self::environment::Variables;
 use self::explain::CatalogContracts;
+use self::forms::OpenForms;
 pub use self::key::{home_key, state_key};
 use self::logs::JournalLog;
 use self::reload::{Followers, Reload};
@@ -137,7 +139,9 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         store: Arc::clone(&store),
         redactor: redactor.clone(),
     });
-    let servers = Arc::new(Servers::new(home, &variables, &spawner, log));
+    let forms = Arc::new(OpenForms::new(Arc::clone(&log) as _));
+    let elicitor = Arc::clone(&forms) as _;
+    let servers = Arc::new(Servers::new(home, &variables, &spawner, log, elicitor));
     servers.apply(config, &catalog).await?;
 
     let gate = Arc::new(Gate::new(
@@ -211,6 +215,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         catalog,
         recipes,
         servers,
+        forms,
         variables,
         spawner: Arc::clone(&spawner),
         serving: TaskTracker::new(),

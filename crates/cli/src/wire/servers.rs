@@ -11,8 +11,8 @@ use pentad_keeper::config::{OauthEntry, ServerEntry, Share};
 use pentad_keeper::template::{Template, TemplateError};
 use pentad_keeper::{Config, Home, Lookup, SecretValue, Secrets};
 use pentad_mcp::{
-    CommandLine, ConnectedServer, DEPTH_VARIABLE, Endpoint, LoginSettings, Reach, ServerConfig, ServerLimits,
-    ServerLog, ServerRuntime, ToolTrust,
+    CommandLine, ConnectedServer, DEPTH_VARIABLE, Elicitor, Endpoint, LoginSettings, Reach, ServerConfig,
+    ServerLimits, ServerLog, ServerRuntime, ToolTrust,
 };
 use pentad_process::{Spawner, clean_env};
 use tokio::runtime::Handle;
@@ -35,6 +35,7 @@ pub struct Servers {
     spawner: Arc<Spawner>,
     starts: Arc<Semaphore>,
     log: Arc<dyn ServerLog>,
+    elicitor: Arc<dyn Elicitor>,
     /// What is in force, by name.
     known: tokio::sync::Mutex<BTreeMap<String, ServerEntry>>,
     /// The secrets that each was made with.
@@ -49,6 +50,7 @@ impl Servers {
         variables: &Arc<Variables>,
         spawner: &Arc<Spawner>,
         log: Arc<dyn ServerLog>,
+        elicitor: Arc<dyn Elicitor>,
     ) -> Self {
         Self {
             home: home.clone(),
@@ -56,6 +58,7 @@ impl Servers {
             spawner: Arc::clone(spawner),
             starts: Arc::new(Semaphore::new(STARTS)),
             log,
+            elicitor,
             known: tokio::sync::Mutex::default(),
             used: tokio::sync::Mutex::default(),
             usable: RwLock::default(),
@@ -156,6 +159,8 @@ impl Servers {
         let face = self.variables.all();
         let mut runtime = runtime(&self.home, config, &face, &self.spawner, &self.starts)?;
         runtime.log = Some(Arc::clone(&self.log));
+        // Any face that attaches later may be able to show a form.
+        runtime.elicitor = Some(Arc::clone(&self.elicitor));
         let lookup = HomeLookup {
             secrets: Secrets::of(&self.home),
             face,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pentad_model::approval::Approval;
 use pentad_model::step::Step;
-use pentad_model::{Event, Invocation};
+use pentad_model::{Event, Form, FormAnswer, Invocation};
 use pentad_program::{ActivityFilter, Answer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -48,6 +48,11 @@ pub(super) enum FaceCall {
     },
     ServeHttp(HttpAsk),
     Statuses {},
+    Forms {},
+    AnswerForm {
+        id: String,
+        answer: FormAnswer,
+    },
 }
 
 /// A step as it travels: its place in the journal is no part of the step itself.
@@ -113,6 +118,8 @@ impl Said {
 pub(super) enum KeeperCall {
     /// Puts an approval before whoever is behind the call `call`; answered with what they [`Said`].
     Approve { call: u64, approval: Box<Approval> },
+    /// Puts a form before whoever is behind the call `call`; answered with a [`FormAnswer`].
+    Fill { call: u64, form: Box<Form> },
     /// Asks for variables by name; answered with those that are set.
     Variables { names: Vec<String> },
 }

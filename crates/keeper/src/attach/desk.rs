@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use pentad_model::approval::Approval;
 use pentad_model::invocation::Workspace;
 use pentad_model::step::Step;
-use pentad_model::{Actor, Event, IdEnding, Invocation, Name, Refusal, ThreadId};
+use pentad_model::{
+    Actor, Event, Form, FormAnswer, FormId, IdEnding, Invocation, Name, Refusal, RunId, ThreadId, Timestamp,
+};
 use pentad_program::{ActivityFilter, Answer, Attachment, Environment, SourceStatus, Verbs};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,6 +23,21 @@ pub struct Explanation {
     pub text: String,
     /// The same as data.
     pub value: Value,
+}
+
+/// A form that waits for a person, because it belongs to no single call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenForm {
+    /// Names it.
+    pub id: FormId,
+    /// What is asked.
+    pub form: Form,
+    /// The runs, one of which it is about.
+    pub runs: Vec<RunId>,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// When it is not waited for any more.
+    pub until: Timestamp,
 }
 
 /// How HTTP should be served.
@@ -72,6 +89,18 @@ pub trait Desk: Verbs {
     /// # Errors
     /// Refuses unknown and answered approvals, and callers that are no person.
     async fn answer(&self, id: &IdEnding, answer: Answer, by: &Actor) -> Result<Approval, Refusal>;
+
+    /// Returns the forms that wait for a person, oldest first.
+    ///
+    /// # Errors
+    /// Refuses when the desk is somewhere else and cannot be reached.
+    async fn forms(&self) -> Result<Vec<OpenForm>, Refusal>;
+
+    /// Answers a form that waits for a person, and returns it.
+    ///
+    /// # Errors
+    /// Refuses unknown forms, values that do not fit, and callers that are no person.
+    async fn answer_form(&self, id: &IdEnding, answer: FormAnswer, by: &Actor) -> Result<OpenForm, Refusal>;
 
     /// Keeps a copy of a file as an attachment.
     ///

@@ -14,7 +14,7 @@ mod peer;
 mod remote;
 mod session;
 
-pub use self::desk::{Desk, Explanation, HttpAsk, HttpReady};
+pub use self::desk::{Desk, Explanation, HttpAsk, HttpReady, OpenForm};
 pub use self::find::{FindError, Found, Launch, find};
 pub use self::frame::{Attach, Build, PROTOCOL, Role, Welcome};
 pub use self::listen::{Doorway, Idle, ListenError, listen};

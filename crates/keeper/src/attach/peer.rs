@@ -117,9 +117,14 @@ impl Peer {
         matches!(role, Role::Client) && !self.of_an_agent
     }
 
+    /// Tells whether a person sits at a terminal at the other end, with no agent in between.
+    pub(super) const fn is_person_at_terminal(&self) -> bool {
+        self.at_terminal && self.calling.actor.is_person() && self.calling.evidence.is_none()
+    }
+
     /// Refuses unless a person sits at a terminal at the other end.
     pub(super) fn require_person(&self, what: &str) -> Result<(), Refusal> {
-        if self.at_terminal && self.calling.actor.is_person() && self.calling.evidence.is_none() {
+        if self.is_person_at_terminal() {
             return Ok(());
         }
         let why = self.calling.evidence.as_deref().map_or_else(

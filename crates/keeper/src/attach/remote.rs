@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use pentad_model::approval::Approval;
 use pentad_model::step::Step;
 use pentad_model::{
-    Actor, CallId, Event, Id, IdEnding, Invocation, Outcome, Refusal, RefusalKind, Status, ThreadId, Verb,
+    Actor, CallId, Event, FormAnswer, Id, IdEnding, Invocation, Outcome, Refusal, RefusalKind, Status,
+    ThreadId, Verb,
 };
 use pentad_program::{ActivityFilter, Answer, Attachment, Attendance, Environment, SourceStatus, Verbs};
 use serde::de::DeserializeOwned;
@@ -17,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::calls::{FaceCall, KeeperCall, Placed, PlacedStep, Said};
-use super::desk::{Desk, Explanation, HttpAsk, HttpReady};
+use super::desk::{Desk, Explanation, HttpAsk, HttpReady, OpenForm};
 use super::find::{FindError, Launch, find};
 use super::frame::{Attach, Variables};
 use super::link::{self, Answering, Incoming, Link, LinkError};
@@ -263,6 +264,16 @@ impl Desk for Remote {
         self.ask(FaceCall::Answer { id, answer }, false).await
     }
 
+    async fn forms(&self) -> Result<Vec<OpenForm>, Refusal> {
+        self.ask(FaceCall::Forms {}, true).await
+    }
+
+    /// Answers a form; `by` is whoever the keeper finds at this end.
+    async fn answer_form(&self, id: &IdEnding, answer: FormAnswer, _by: &Actor) -> Result<OpenForm, Refusal> {
+        let id = id.to_string();
+        self.ask(FaceCall::AnswerForm { id, answer }, false).await
+    }
+
     async fn attach(&self, file: &Path, name: Option<String>) -> Result<Attachment, Refusal> {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         // Attachments are named by their content: attaching twice is attaching once.
@@ -361,6 +372,16 @@ impl Answering for FaceSide {
                     None => Said::NOTHING,
                 };
                 serde_json::to_value(said)
+            }
+            KeeperCall::Fill { call, form } => {
+                let answer = match link.asker_of(call) {
+                    Some(asker) => tokio::select! {
+                        answer = asker.fill(&form) => answer,
+                        () = incoming.cancel.cancelled() => FormAnswer::unanswered("the form was taken back"),
+                    },
+                    None => FormAnswer::unanswered("nobody is behind the call who could be asked"),
+                };
+                serde_json::to_value(answer)
             }
         };
         answer.map_err(unknown)

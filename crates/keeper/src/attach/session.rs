@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use pentad_model::approval::Approval;
-use pentad_model::{IdEnding, Invocation, Refusal, RefusalKind};
+use pentad_model::{Form, FormAnswer, IdEnding, Invocation, Refusal, RefusalKind};
 use pentad_program::{Answer, Asker, Attendance, Environment};
 use serde::Serialize;
 use serde_json::Value;
@@ -91,21 +91,23 @@ impl Session {
         let attendance = Attendance {
             cancel: incoming.cancel,
             progress: incoming.progress,
-            asker: self
-                .peer
-                .may_be_asked(self.role)
-                .then(|| self.asker(link, incoming.id)),
+            asker: self.asker(link, incoming.id),
             environment: Some(self.up_to_date_environment(link).await),
         };
         to_value(&self.desk.invoke(invocation, attendance).await)
     }
 
-    fn asker(&self, link: &Arc<Link>, call: u64) -> Arc<dyn Asker> {
-        Arc::new(OverLink {
-            link: Arc::clone(link),
-            call,
-            attached: self.attached.clone(),
-            reached: AtomicBool::new(true),
+    /// Returns how to reach the person behind a call: through their client, or at the terminal of their own shell.
+    fn asker(&self, link: &Arc<Link>, call: u64) -> Option<Arc<dyn Asker>> {
+        let approves = self.peer.may_be_asked(self.role);
+        (approves || (self.role == Role::Shell && self.peer.is_person_at_terminal())).then(|| {
+            Arc::new(OverLink {
+                link: Arc::clone(link),
+                call,
+                attached: self.attached.clone(),
+                approves,
+                reached: AtomicBool::new(approves),
+            }) as _
         })
     }
 
@@ -127,6 +129,12 @@ impl Session {
                 self.peer.require_person("answering an approval")?;
                 let id = ending(&id)?;
                 to_value(&desk.answer(&id, answer, &self.peer.calling.actor).await?)
+            }
+            FaceCall::Forms {} => to_value(&desk.forms().await?),
+            FaceCall::AnswerForm { id, answer } => {
+                self.peer.require_person("filling in a form")?;
+                let id = ending(&id)?;
+                to_value(&desk.answer_form(&id, answer, &self.peer.calling.actor).await?)
             }
             FaceCall::AttachFile { file, name } => to_value(&desk.attach(&file, name).await?),
             FaceCall::FindThread { ending: text } => to_value(&desk.find_thread(&ending(&text)?).await?),
@@ -188,38 +196,61 @@ impl Answering for Session {
     }
 }
 
-/// Puts approvals before whoever is behind one call of a face.
+/// Puts questions before whoever is behind one call of a face.
 #[derive(Debug)]
 struct OverLink {
     link: Arc<Link>,
     call: u64,
     attached: CancellationToken,
+    /// Whether approvals may be put there: a shell answers them with a command of its own.
+    approves: bool,
     /// False once the face said that it reached nobody.
     reached: AtomicBool,
 }
 
-#[async_trait]
-impl Asker for OverLink {
-    async fn ask(&self, approval: &Approval) -> Answer {
-        let ask = KeeperCall::Approve {
-            call: self.call,
-            approval: Box::new(approval.clone()),
-        };
+impl OverLink {
+    /// Puts a question to the face; nothing when the face cannot answer it, or has gone.
+    async fn put(&self, ask: KeeperCall) -> Option<Value> {
         let withdrawn = self.attached.child_token();
         let _when_nobody_waits = withdrawn.clone().drop_guard();
         let link = Arc::clone(&self.link);
         // In a task of its own, so that a question nobody waits for any more is taken back at the face. It ends with the
         // face's answer to that, or with the connection.
         let asking = tokio::spawn(async move { link.call(&ask, &until(&withdrawn)).await });
-        let said = match asking.await {
-            Ok(Ok(value)) => serde_json::from_value(value).unwrap_or(Said::NOTHING),
-            Ok(Err(_)) | Err(_) => Said::NOTHING,
+        asking.await.ok()?.ok()
+    }
+}
+
+#[async_trait]
+impl Asker for OverLink {
+    async fn ask(&self, approval: &Approval) -> Answer {
+        if !self.approves {
+            return Answer::Unanswered;
+        }
+        let ask = KeeperCall::Approve {
+            call: self.call,
+            approval: Box::new(approval.clone()),
         };
+        let said = self.put(ask).await;
+        let said = said
+            .and_then(|value| serde_json::from_value(value).ok())
+            .unwrap_or(Said::NOTHING);
         self.reached.store(said.person, Ordering::Release);
         said.answer
     }
 
     fn reaches_a_person(&self) -> bool {
         self.reached.load(Ordering::Acquire)
+    }
+
+    async fn fill(&self, form: &Form) -> FormAnswer {
+        let ask = KeeperCall::Fill {
+            call: self.call,
+            form: Box::new(form.clone()),
+        };
+        self.put(ask)
+            .await
+            .and_then(|value| serde_json::from_value(value).ok())
+            .unwrap_or_else(|| FormAnswer::unanswered("the face that called has gone, or knows no forms"))
     }
 }

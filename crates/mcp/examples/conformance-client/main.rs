@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pentad_mcp::{
-    Asking, ConnectedServer, ElicitationAnswer, ElicitationForm, Elicitor, Endpoint, LaunchFailure,
-    LaunchSpec, Launched, Reach, ResourceRead, ServerConfig, ServerLauncher, ServerRuntime,
+    Asking, ConnectedServer, Elicitor, Endpoint, LaunchFailure, LaunchSpec, Launched, Origin, Reach,
+    ResourceRead, ServerConfig, ServerLauncher, ServerRuntime,
 };
 use pentad_model::actor::Actor;
+use pentad_model::approval::Approval;
 use pentad_model::invocation::Workspace;
-use pentad_model::{GrantSet, Name, RunId, ThreadId, ToolDocument};
-use pentad_program::{Attendance, ToolCall, ToolFailure, ToolSource as _};
+use pentad_model::{Form, FormAnswer, GrantSet, Name, RunId, ThreadId, ToolDocument};
+use pentad_program::{Answer, Asker, Attendance, ToolCall, ToolFailure, ToolSource as _};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
@@ -189,7 +190,10 @@ fn tool_call(document: Arc<ToolDocument>, input: Map<String, Value>) -> ToolCall
         },
         run_dir: "/tmp".into(),
         time_limit: None,
-        attendance: Attendance::default(),
+        attendance: Attendance {
+            asker: Some(Arc::new(Defaults)),
+            ..Attendance::default()
+        },
     }
 }
 
@@ -253,11 +257,16 @@ fn with_schema(mut input: Map<String, Value>, schema: &Value) -> Map<String, Val
 }
 
 /// Fills a form in with its own defaults.
+#[derive(Debug)]
 struct Defaults;
 
 #[async_trait]
-impl Elicitor for Defaults {
-    async fn elicit(&self, form: ElicitationForm) -> ElicitationAnswer {
+impl Asker for Defaults {
+    async fn ask(&self, _approval: &Approval) -> Answer {
+        Answer::Unanswered
+    }
+
+    async fn fill(&self, form: &Form) -> FormAnswer {
         let fields = form.schema["properties"].as_object().cloned().unwrap_or_default();
         let mut filled = sample(&form.schema);
         for (name, field) in fields {
@@ -265,7 +274,14 @@ impl Elicitor for Defaults {
                 filled.insert(name, default.clone());
             }
         }
-        ElicitationAnswer::Accepted(filled)
+        FormAnswer::Accepted(filled)
+    }
+}
+
+#[async_trait]
+impl Elicitor for Defaults {
+    async fn elicit(&self, form: &Form, _callers: &[Origin]) -> FormAnswer {
+        self.fill(form).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a face reaches the person behind its client: in the session, through the result, or not at all.
 
 mod carry;
+mod foreign;
 mod form;
 mod session;
 mod state;

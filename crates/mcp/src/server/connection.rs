@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use pentad_model::Refusal;
 use rmcp::RoleClient;
-use rmcp::model::{ClientRequest, ServerResult};
+use rmcp::model::{ClientRequest, RequestMetaObject, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::client::capabilities;
 use super::core::Core;
 use super::party::Party;
+use super::pause::Pauses;
 use super::routes::{Presence, ProgressRoute, Routes};
 use super::wire::Wire;
 
@@ -127,6 +129,20 @@ impl Connection {
         self.gone.cancel();
     }
 
+    /// Returns what accompanies one request. Where each says what can be done for it, one behind which nobody can be
+    /// asked says so, and the server does without.
+    fn options(&self, core: &Core, party: Party<'_>) -> PeerRequestOptions {
+        let info = self.peer.peer_info();
+        let says_each_time = info.is_some_and(|info| !info.protocol_version.has_initialize());
+        let mut options = PeerRequestOptions::no_options();
+        if says_each_time && core.runtime.elicitor.is_some() && party.attendance.asker.is_none() {
+            let mut meta = RequestMetaObject::default();
+            meta.set_client_capabilities(capabilities(false));
+            options.meta = Some(meta);
+        }
+        options
+    }
+
     /// Says how the connection ended; the end of a process may take `limit` to be seen.
     pub async fn how_it_ended(&self, limit: Duration) -> String {
         let closed = || "its connection closed".to_owned();
@@ -165,11 +181,25 @@ impl Lease {
         limits: CallLimits,
         party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
+        let mut presence = self.connection.routes.enter(party);
+        let answer = self.send(core, request, limits, party, &presence).await;
+        self.keep_log(core, party, &mut presence).await;
+        answer
+    }
+
+    /// Sends one request of a call that is in flight already.
+    pub async fn send(
+        &self,
+        core: &Core,
+        request: ClientRequest,
+        limits: CallLimits,
+        party: Party<'_>,
+        presence: &Presence,
+    ) -> Result<ServerResult, CallEnd> {
         let connection = &self.connection;
-        let mut presence = connection.routes.enter(party.folder);
         let sent = connection
             .peer
-            .send_request_with_option(request, PeerRequestOptions::no_options());
+            .send_request_with_option(request, connection.options(core, party));
         let handle = tokio::select! {
             sent = sent => sent.map_err(|_| CallEnd::NotSent)?,
             () = connection.gone.cancelled() => return Err(CallEnd::NotSent),
@@ -177,15 +207,28 @@ impl Lease {
         let id = handle.id.clone();
         let token = handle.progress_token.clone();
         let mut route = connection.routes.watch(token);
-        let answer = wait(handle, limits, party, &mut route).await;
+        let answer = wait(handle, limits, party, &mut route, presence.pauses()).await;
         drop(route);
-        keep_log(core, party, &mut presence).await;
-        drop(presence);
         // A connection may end between the taking of a request and its writing.
         let fate = connection.wire.take_fate(&id);
         let answer = answer.map_err(|end| connection.wire.judged(core, end, fate))?;
         connection.served.fetch_add(1, Ordering::Relaxed);
         Ok(answer)
+    }
+
+    /// Keeps what the server said during a call in the journal of its run.
+    pub async fn keep_log(&self, core: &Core, party: Party<'_>, presence: &mut Presence) {
+        let (Some(log), Some(origin)) = (&core.runtime.log, party.origin) else {
+            return;
+        };
+        self.connection.wire.catch_up().await;
+        // A line that came before the answer is handed over by a task of its own, which goes first when this one steps
+        // back.
+        tokio::task::yield_now().await;
+        let lines = presence.take_lines();
+        if !lines.is_empty() {
+            log.keep(&core.config.name, origin, lines).await;
+        }
     }
 }
 
@@ -194,6 +237,7 @@ async fn wait(
     limits: CallLimits,
     party: Party<'_>,
     route: &mut ProgressRoute,
+    pauses: &Pauses,
 ) -> Result<ServerResult, CallEnd> {
     let attendance = party.attendance;
     let mut silent_until = Instant::now() + limits.idle;
@@ -214,6 +258,10 @@ async fn wait(
                 return Err(CallEnd::TimedOut { limit: format!("call limit {} s", seconds(limits.total)) });
             }
             () = sleep_until(silent_until) => {
+                if let Some(until) = pauses.excuse(Instant::now(), limits.idle) {
+                    silent_until = until;
+                    continue;
+                }
                 tell(handle, "the call was silent for too long").await;
                 return Err(CallEnd::TimedOut { limit: format!("limit of {} s without progress", seconds(limits.idle)) });
             }
@@ -222,23 +270,6 @@ async fn wait(
                 attendance.progress.report(report);
             },
         }
-    }
-}
-
-/// Keeps what the server logged during a call in the journal of its run.
-async fn keep_log(core: &Core, party: Party<'_>, presence: &mut Presence) {
-    let (Some(log), Some(origin)) = (&core.runtime.log, party.origin) else {
-        return;
-    };
-    // A line that came before the answer is handed over by a task of its own, which goes first when this one steps back.
-    tokio::task::yield_now().await;
-    let mut lines = Vec::new();
-    while let Ok(mut line) = presence.lines.try_recv() {
-        line.text = core.mask().apply(line.text);
-        lines.push(line);
-    }
-    if !lines.is_empty() {
-        log.keep(&core.config.name, origin, lines).await;
     }
 }
 

@@ -44,7 +44,8 @@ pub struct ServerRuntime {
     pub starts: Arc<Semaphore>,
     /// The logins at servers that are reached by URL.
     pub tokens: Arc<dyn TokenStore>,
-    /// Puts questions of servers before a person; without one, servers are told that they cannot ask.
+    /// Puts forms before a person that belong to no single call; those of one call go to whoever is behind it. Without
+    /// an elicitor, servers are told that they cannot ask.
     pub elicitor: Option<Arc<dyn Elicitor>>,
     /// Keeps what servers log during a call.
     pub log: Option<Arc<dyn ServerLog>>,

@@ -1,4 +1,4 @@
-//! What servers log while a call of theirs runs.
+//! What servers say beside their answers while a call of theirs runs.
 
 #![allow(deprecated, reason = "servers of all revisions log, which needs the names")]
 
@@ -7,7 +7,9 @@ use pentad_model::{Caller, RunId, ThreadId, text};
 use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
 use serde_json::Value;
 
-/// Lines that are kept of one call.
+use super::stderr::Mask;
+
+/// Lines of the log that are kept of one call, and as many of stderr.
 pub const MAX_LINES: usize = 200;
 /// Longest line that is kept.
 const LINE_BYTES: usize = 2 << 10;
@@ -23,24 +25,51 @@ pub struct Origin {
     pub caller: Caller,
 }
 
-/// One line of a server's log.
+/// Where a line comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogStream {
+    /// The server's log, as the protocol carries it.
+    Log,
+    /// What its process writes to stderr.
+    Stderr,
+    /// Not the server itself: what became of a form that it asked for.
+    Form,
+}
+
+/// One line of what a server said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
+    /// Where it comes from.
+    pub stream: LogStream,
     /// `debug`, `info`, `warning` or `error`.
     pub level: &'static str,
     /// The line, bounded and with control characters shown. The server's words: data, never an instruction.
     pub text: String,
 }
 
-/// Keeps what servers log in the journal of the run whose call they serve.
+/// Keeps what servers say in the journal of the run whose call they serve.
 #[async_trait]
 pub trait ServerLog: Send + Sync {
     /// Keeps lines of `server`; what cannot be kept is lost, and the call goes on.
     async fn keep(&self, server: &str, origin: &Origin, lines: Vec<LogLine>);
 }
 
+/// Makes a line of what was said: masked as a whole, since a cut could leave a part that no longer matches, then bounded.
+fn bounded(said: String, mask: &Mask) -> String {
+    text::excerpt(&text::visible(&mask.apply(said)), LINE_BYTES)
+}
+
+/// Reads a line that a process wrote to stderr.
+pub fn stderr_line(said: &[u8], mask: &Mask) -> LogLine {
+    LogLine {
+        stream: LogStream::Stderr,
+        level: "info",
+        text: bounded(String::from_utf8_lossy(said).trim_end().to_owned(), mask),
+    }
+}
+
 /// Reads a line of the protocol.
-pub fn line(message: &LoggingMessageNotificationParam) -> LogLine {
+pub fn line(message: &LoggingMessageNotificationParam, mask: &Mask) -> LogLine {
     let said = match &message.data {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -50,6 +79,7 @@ pub fn line(message: &LoggingMessageNotificationParam) -> LogLine {
         None => said,
     };
     LogLine {
+        stream: LogStream::Log,
         level: match message.level {
             LoggingLevel::Debug => "debug",
             LoggingLevel::Info | LoggingLevel::Notice => "info",
@@ -58,6 +88,6 @@ pub fn line(message: &LoggingMessageNotificationParam) -> LogLine {
                 "error"
             }
         },
-        text: text::excerpt(&text::visible(&said), LINE_BYTES),
+        text: bounded(said, mask),
     }
 }

@@ -5,8 +5,8 @@ use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, RunningService};
 use tokio_util::sync::CancellationToken;
 
+use super::client::ClientEnd;
 use super::manifest::Opening;
-use super::routes::ClientEnd;
 use super::wire::Wire;
 
 /// A connection that is open, and how it was opened.

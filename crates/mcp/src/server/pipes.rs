@@ -11,11 +11,13 @@ use rmcp::service::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::client::ClientEnd;
 use super::config::CommandLine;
 use super::core::Core;
 use super::guard::{DEPTH_VARIABLE, resolve};
 use super::launch::{LaunchFailure, LaunchSpec, Launched, ServerProcess};
-use super::routes::ClientEnd;
+use super::log::stderr_line;
+use super::routes::Routes;
 use super::stderr::StderrTail;
 use crate::lines::LineTransport;
 
@@ -34,11 +36,16 @@ pub struct Pipes {
 }
 
 impl Pipes {
-    /// Starts the server's process in `cwd`.
+    /// Starts the server's process in `cwd`; what it writes to stderr during a call belongs to the call.
     ///
     /// # Errors
     /// Says why the program could not be started.
-    pub async fn launch(core: &Core, line: &CommandLine, cwd: PathBuf) -> Result<Self, LaunchFailure> {
+    pub async fn launch(
+        core: &Core,
+        line: &CommandLine,
+        cwd: PathBuf,
+        routes: &Arc<Routes>,
+    ) -> Result<Self, LaunchFailure> {
         let (name, runtime) = (&core.config.name, &core.runtime);
         let mut env = runtime.env.clone();
         env.extend(line.env.clone());
@@ -60,7 +67,11 @@ impl Pipes {
         let stderr = Arc::new(StderrTail::new(core.mask()));
         let tail = Arc::clone(&stderr);
         // Ends with the stream, which ends with the process.
-        core.tasks.spawn(async move { tail.follow(diagnostics).await });
+        let (routes, mask) = (Arc::clone(routes), core.mask());
+        core.tasks.spawn(async move {
+            let tell = |said: &[u8]| routes.log(stderr_line(said, &mask));
+            tail.follow(diagnostics, tell).await;
+        });
         Ok(Self {
             process,
             lines: LineTransport::server(stdout, stdin, core.config.limits.max_message_bytes),

@@ -14,11 +14,11 @@ use rmcp::model::{
 use serde_json::{Map, Value};
 use tokio::time::{sleep, sleep_until};
 
+use super::client::roots;
 use super::connection::{CallEnd, CallLimits, Lease};
 use super::core::Core;
-use super::elicit::elicited;
+use super::elicit::{ask_one, form_of, result};
 use super::party::Party;
-use super::routes::roots;
 
 /// How often a server may ask during one call.
 const MAX_ROUNDS: usize = 16;
@@ -103,7 +103,8 @@ async fn answers(
 async fn one(core: &Core, request: InputRequest, party: Party<'_>) -> Result<Value, CallEnd> {
     let value = match request {
         InputRequest::Elicitation(asked) => {
-            let Some(elicitor) = &core.runtime.elicitor else {
+            // The form came as the answer of this very call: whoever is behind it is meant.
+            if core.runtime.elicitor.is_none() {
                 let question = serde_json::to_value(&asked.params).unwrap_or_default();
                 let message = question
                     .get("message")
@@ -113,8 +114,9 @@ async fn one(core: &Core, request: InputRequest, party: Party<'_>) -> Result<Val
                 return Err(CallEnd::Failed(format!(
                     "the server asks a person in the middle of the call, and nobody can be asked here; it asks: {message}; call the tool with complete input"
                 )));
-            };
-            serde_json::to_value(elicited(&core.config.name, &**elicitor, asked.params).await)
+            }
+            let form = form_of(&core.config.name, asked.params);
+            serde_json::to_value(result(ask_one(core, form, party.attendance, party.origin).await))
         }
         InputRequest::ListRoots(_) => serde_json::to_value(ListRootsResult::new(roots([party.folder]))),
         InputRequest::CreateMessage(_) => {

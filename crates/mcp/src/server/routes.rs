@@ -1,36 +1,21 @@
-//! What a server says outside its answers: progress, changed lists, requests of its own.
-
-#![allow(
-    deprecated,
-    reason = "roots are answered and logs are kept, which needs their names"
-)]
+//! The calls in flight on one connection, and which of them a word of the server belongs to.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pentad_model::text;
-use pentad_program::Progress;
-use rmcp::model::{
-    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomNotification,
-    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode, ErrorData,
-    FormElicitationCapability, Implementation, ListRootsResult, LoggingMessageNotificationParam,
-    ProgressNotificationParam, ProgressToken, ProtocolVersion, Root,
-};
-use rmcp::service::{NotificationContext, RequestContext};
-use rmcp::{ClientHandler, RoleClient};
+use pentad_program::{Attendance, Progress};
+use rmcp::model::ProgressToken;
 use tokio::sync::{Notify, mpsc};
-use url::Url;
 
-use super::elicit::{Elicitor, elicited};
-use super::log::{self, LogLine, MAX_LINES};
+use super::log::{LogLine, LogStream, MAX_LINES, Origin};
+use super::party::Party;
+use super::pause::Pauses;
 
 /// Reports that came before their call was registered and are kept for it.
 const EARLY: usize = 32;
 /// Reports that may wait for one call.
 const BUFFER: usize = 16;
-/// Longest message of a report.
-const MESSAGE_BYTES: usize = 400;
 
 /// Where the notifications of one connection go.
 #[derive(Debug, Default)]
@@ -44,7 +29,21 @@ pub struct Routes {
 #[derive(Debug)]
 struct InFlight {
     lines: mpsc::Sender<LogLine>,
+    /// Lines of its log, and lines on stderr, so far.
+    said: [usize; 2],
     folder: PathBuf,
+    behind: Behind,
+}
+
+/// Who waits for a call, as far as its server may reach them.
+#[derive(Debug, Clone)]
+pub struct Behind {
+    /// Who may be asked; cancelled when the call ends.
+    pub attendance: Attendance,
+    /// The run, if the act is a call of one.
+    pub origin: Option<Origin>,
+    /// The times in which the server waits for a person.
+    pub pauses: Arc<Pauses>,
 }
 
 #[derive(Debug, Default)]
@@ -56,13 +55,23 @@ struct Table {
 }
 
 impl Routes {
-    /// Notes that a call is about to be sent that works in `folder`: a server may ask before the sender knows that it was
-    /// sent.
-    pub fn enter(self: &Arc<Self>, folder: &Path) -> Presence {
-        let (sender, lines) = mpsc::channel(MAX_LINES);
+    /// Notes that a call is about to be sent for `party`: a server may ask before the sender knows that it was sent.
+    pub fn enter(self: &Arc<Self>, party: Party<'_>) -> Presence {
+        let (sender, lines) = mpsc::channel(2 * MAX_LINES);
+        let behind = Behind {
+            attendance: Attendance {
+                cancel: party.attendance.cancel.child_token(),
+                asker: party.attendance.asker.clone(),
+                ..Attendance::default()
+            },
+            origin: party.origin.cloned(),
+            pauses: Arc::default(),
+        };
         let call = InFlight {
             lines: sender,
-            folder: folder.to_owned(),
+            said: [0; 2],
+            folder: party.folder.to_owned(),
+            behind: behind.clone(),
         };
         let mut table = self.lock();
         let number = table.next;
@@ -71,6 +80,7 @@ impl Routes {
         Presence {
             routes: Arc::clone(self),
             number,
+            behind,
             lines,
         }
     }
@@ -95,7 +105,8 @@ impl Routes {
         }
     }
 
-    fn report(&self, token: &ProgressToken, progress: Progress) {
+    /// Gives a report to the call that it is of; one that came too early is kept for a while.
+    pub fn report(&self, token: &ProgressToken, progress: Progress) {
         let mut table = self.lock();
         if let Some(reports) = table.reports.get(token) {
             let _ = reports.try_send(progress);
@@ -108,23 +119,40 @@ impl Routes {
     }
 
     /// Returns the folders that the calls in flight work in.
-    fn folders(&self) -> BTreeSet<PathBuf> {
+    pub fn folders(&self) -> BTreeSet<PathBuf> {
         let table = self.lock();
         table.calls.values().map(|call| call.folder.clone()).collect()
     }
 
     /// Gives a line to the call that it belongs to: the only one in flight. Of several nobody knows which.
-    fn log(&self, line: LogLine) {
-        let table = self.lock();
-        let mut calls = table.calls.values();
+    pub fn log(&self, line: LogLine) {
+        let mut table = self.lock();
+        let mut calls = table.calls.values_mut();
         if let (Some(call), None) = (calls.next(), calls.next()) {
-            // A call keeps so many lines and no more.
-            let _ = call.lines.try_send(line);
+            let said = match line.stream {
+                LogStream::Stderr => &mut call.said[1],
+                LogStream::Log | LogStream::Form => &mut call.said[0],
+            };
+            *said += 1;
+            // A call keeps so many lines of each and no more.
+            if *said <= MAX_LINES {
+                let _ = call.lines.try_send(line);
+            }
         }
     }
 
-    fn in_flight(&self) -> usize {
-        self.lock().calls.len()
+    /// Returns how many lines of a call's log and of stderr were more than are kept.
+    fn unkept(&self, number: u64) -> [usize; 2] {
+        let table = self.lock();
+        table.calls.get(&number).map_or([0; 2], |call| {
+            call.said.map(|said| said.saturating_sub(MAX_LINES))
+        })
+    }
+
+    /// Returns who waits for the calls in flight.
+    pub fn behind(&self) -> Vec<Behind> {
+        let table = self.lock();
+        table.calls.values().map(|call| call.behind.clone()).collect()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
@@ -150,111 +178,40 @@ impl Drop for ProgressRoute {
 pub struct Presence {
     routes: Arc<Routes>,
     number: u64,
-    /// What the server logs meanwhile, as far as it belongs to this call.
-    pub lines: mpsc::Receiver<LogLine>,
+    behind: Behind,
+    lines: mpsc::Receiver<LogLine>,
+}
+
+impl Presence {
+    /// Returns the times in which the server waits for a person.
+    pub fn pauses(&self) -> &Pauses {
+        &self.behind.pauses
+    }
+
+    /// Takes what the server said meanwhile, as far as it belongs to this call, and how much more there was.
+    pub fn take_lines(&mut self) -> Vec<LogLine> {
+        let mut lines = Vec::new();
+        while let Ok(line) = self.lines.try_recv() {
+            lines.push(line);
+        }
+        let streams = [LogStream::Log, LogStream::Stderr];
+        for (stream, unkept) in streams.into_iter().zip(self.routes.unkept(self.number)) {
+            if unkept > 0 {
+                lines.push(LogLine {
+                    stream,
+                    level: "warning",
+                    text: format!("{unkept} further lines were not kept"),
+                });
+            }
+        }
+        lines
+    }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
         self.routes.lock().calls.remove(&self.number);
-    }
-}
-
-/// Returns folders in the form of the protocol.
-pub fn roots<'a>(folders: impl IntoIterator<Item = &'a Path>) -> Vec<Root> {
-    folders
-        .into_iter()
-        .filter_map(|folder| Url::from_directory_path(folder).ok())
-        .map(|url| Root::new(url.as_str().trim_end_matches('/')))
-        .collect()
-}
-
-/// Our end of a connection to a server. It answers which folders are worked in, and lets the server ask a person where
-/// one can be asked.
-#[derive(Clone)]
-pub struct ClientEnd {
-    pub server: String,
-    pub routes: Arc<Routes>,
-    pub elicitor: Option<Arc<dyn Elicitor>>,
-}
-
-/// What a server asks although it was not offered does not exist here.
-fn not_offered<T>(method: &'static str) -> Result<T, ErrorData> {
-    Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
-}
-
-impl ClientHandler for ClientEnd {
-    fn get_info(&self) -> ClientConfig {
-        let us = Implementation::new("pentad", env!("CARGO_PKG_VERSION")).with_title("Pentad");
-        let mut capabilities = ClientCapabilities::builder().enable_roots().build();
-        capabilities.elicitation = self
-            .elicitor
-            .is_some()
-            .then(|| ElicitationCapability::new().with_form(FormElicitationCapability::new()));
-        ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
-    }
-
-    async fn on_progress(
-        &self,
-        params: ProgressNotificationParam,
-        _context: NotificationContext<RoleClient>,
-    ) {
-        let progress = Progress {
-            done: params.progress,
-            total: params.total,
-            message: params
-                .message
-                .map(|message| text::excerpt(&text::visible(&message), MESSAGE_BYTES)),
-        };
-        self.routes.report(&params.progress_token, progress);
-    }
-
-    async fn on_logging_message(
-        &self,
-        message: LoggingMessageNotificationParam,
-        _context: NotificationContext<RoleClient>,
-    ) {
-        self.routes.log(log::line(&message));
-    }
-
-    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.routes.list_changed.notify_one();
-    }
-
-    async fn on_custom_notification(
-        &self,
-        notification: CustomNotification,
-        _context: NotificationContext<RoleClient>,
-    ) {
-        tracing::debug!(method = %notification.method, "ignoring an unknown notification");
-    }
-
-    async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        let folders = self.routes.folders();
-        Ok(ListRootsResult::new(roots(folders.iter().map(PathBuf::as_path))))
-    }
-
-    async fn create_message(
-        &self,
-        _request: CreateMessageRequestParams,
-        _context: RequestContext<RoleClient>,
-    ) -> Result<CreateMessageResult, ErrorData> {
-        not_offered("sampling/createMessage: a server gets no answers of a language model here")
-    }
-
-    async fn create_elicitation(
-        &self,
-        request: ElicitRequestParams,
-        _context: RequestContext<RoleClient>,
-    ) -> Result<ElicitResult, ErrorData> {
-        let Some(elicitor) = &self.elicitor else {
-            return not_offered("elicitation/create");
-        };
-        // With several calls in flight nobody knows who is asked; a guess could give one client's answer to another.
-        if self.routes.in_flight() != 1 {
-            tracing::debug!(server = %self.server, "a question was declined: it belongs to no single call");
-            return Ok(ElicitResult::new(ElicitationAction::Decline));
-        }
-        Ok(elicited(&self.server, &**elicitor, request).await)
+        // What is still asked for this call is answered by nobody any more.
+        self.behind.attendance.cancel.cancel();
     }
 }

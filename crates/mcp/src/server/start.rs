@@ -10,6 +10,7 @@ use rmcp::service::{ClientInitializeError, RunningService, ServiceError};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use super::client::ClientEnd;
 use super::config::Reach;
 use super::connection::Connection;
 use super::core::Core;
@@ -19,7 +20,7 @@ use super::listing::{Listing, list_tools};
 use super::manifest::{Manifest, Opening};
 use super::opening::open;
 use super::pipes::Pipes;
-use super::routes::{ClientEnd, Routes};
+use super::routes::Routes;
 use super::wire::Wire;
 
 /// How long an end that was noticed may take to be explained.
@@ -78,9 +79,10 @@ pub async fn start(core: &Arc<Core>, cwd: PathBuf) -> Result<Started, StartFailu
         slot = core.runtime.starts.acquire() => slot.map_err(|_| closing(core))?,
         () = core.shutdown.cancelled() => return Err(closing(core)),
     };
+    let routes = Arc::<Routes>::default();
     let deadline = Instant::now() + core.config.limits.start_timeout;
     let wire = tokio::select! {
-        begun = timeout_at(deadline, begin(core, cwd.clone())) => match begun {
+        begun = timeout_at(deadline, begin(core, cwd.clone(), &routes)) => match begun {
             Ok(wire) => wire?,
             Err(_) => return Err(StartFailure::new(format!("server '{}' could not be launched within its start limit", core.config.name))),
         },
@@ -89,9 +91,8 @@ pub async fn start(core: &Arc<Core>, cwd: PathBuf) -> Result<Started, StartFailu
     let begun = Begun {
         wire,
         end: ClientEnd {
-            server: core.config.name.clone(),
-            routes: Arc::new(Routes::default()),
-            elicitor: core.runtime.elicitor.clone(),
+            core: Arc::clone(core),
+            routes,
         },
         loop_end: CancellationToken::new(),
     };
@@ -118,9 +119,9 @@ fn closing(core: &Core) -> StartFailure {
     }
 }
 
-async fn begin(core: &Arc<Core>, cwd: PathBuf) -> Result<Wire, StartFailure> {
+async fn begin(core: &Arc<Core>, cwd: PathBuf, routes: &Arc<Routes>) -> Result<Wire, StartFailure> {
     match &core.config.reach {
-        Reach::Command(line) => Pipes::launch(core, line, cwd)
+        Reach::Command(line) => Pipes::launch(core, line, cwd, routes)
             .await
             .map(Wire::Pipes)
             .map_err(|LaunchFailure(text)| StartFailure::new(text)),

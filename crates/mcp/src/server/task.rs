@@ -10,6 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::connection::{CallEnd, CallLimits, Lease};
 use super::core::Core;
 use super::party::Party;
+use super::routes::Presence;
 
 /// How often a task is looked at when its server does not say.
 const POLL: Duration = Duration::from_millis(500);
@@ -38,22 +39,37 @@ impl Lease {
         limits: CallLimits,
         party: Party<'_>,
     ) -> Result<ServerResult, CallEnd> {
+        // All requests about one task are one call: what the server asks or says between them belongs to it.
+        let mut presence = self.connection().routes.enter(party);
+        let end = self.begin_and_follow(core, call, limits, party, &presence).await;
+        self.keep_log(core, party, &mut presence).await;
+        end
+    }
+
+    async fn begin_and_follow(
+        &self,
+        core: &Core,
+        call: &TaskCall,
+        limits: CallLimits,
+        party: Party<'_>,
+        presence: &Presence,
+    ) -> Result<ServerResult, CallEnd> {
         let keep = u64::try_from((limits.total + KEEP).as_millis()).unwrap_or(u64::MAX);
         let begin = request(
             "tools/call",
             json!({"name": call.name, "arguments": call.input, "task": {"ttl": keep}}),
         );
-        let answer = read(&self.request(core, begin, limits, party).await?);
+        let answer = read(&self.send(core, begin, limits, party, presence).await?);
         let task = answer.get("task").unwrap_or(&answer);
         let Some(id) = task.get("taskId").and_then(Value::as_str) else {
             return Err(CallEnd::Failed(
                 "the server began no task, although the tool needs one".to_owned(),
             ));
         };
-        let end = self.follow(core, id, task, limits, party).await;
+        let end = self.follow(core, id, task, limits, party, presence).await;
         match end {
             Err(CallEnd::Canceled | CallEnd::TimedOut { .. }) => {
-                self.cancel_task(core, id, limits, party).await
+                self.cancel_task(core, id, limits, party, presence).await
             }
             // The task had begun: nobody knows how far it came.
             Err(CallEnd::NotSent) => return Err(CallEnd::Lost(None)),
@@ -69,6 +85,7 @@ impl Lease {
         begun: &Value,
         limits: CallLimits,
         party: Party<'_>,
+        presence: &Presence,
     ) -> Result<ServerResult, CallEnd> {
         let named = || json!({"taskId": id});
         let mut task = begun.clone();
@@ -94,15 +111,22 @@ impl Lease {
             }
             task = read(
                 &self
-                    .request(core, request("tasks/get", named()), limits, party)
+                    .send(core, request("tasks/get", named()), limits, party, presence)
                     .await?,
             );
         }
-        self.request(core, request("tasks/result", named()), limits, party)
+        self.send(core, request("tasks/result", named()), limits, party, presence)
             .await
     }
 
-    async fn cancel_task(&self, core: &Core, id: &str, limits: CallLimits, party: Party<'_>) {
+    async fn cancel_task(
+        &self,
+        core: &Core,
+        id: &str,
+        limits: CallLimits,
+        party: Party<'_>,
+        presence: &Presence,
+    ) {
         let cancel = request("tasks/cancel", json!({"taskId": id}));
         let nobody = Attendance::default();
         let farewell = Party {
@@ -110,7 +134,7 @@ impl Lease {
             ..party
         };
         if !matches!(
-            timeout(CANCEL_LIMIT, self.request(core, cancel, limits, farewell)).await,
+            timeout(CANCEL_LIMIT, self.send(core, cancel, limits, farewell, presence)).await,
             Ok(Ok(_))
         ) {
             tracing::debug!("the server could not be told that its task is not wanted any more");

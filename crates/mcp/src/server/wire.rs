@@ -8,12 +8,12 @@ use rmcp::model::RequestId;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, RunningService};
 use tokio_util::sync::CancellationToken;
 
+use super::client::ClientEnd;
 use super::connection::CallEnd;
 use super::core::Core;
 use super::http::{HttpWire, Trouble};
 use super::manifest::Opening;
 use super::pipes::Pipes;
-use super::routes::ClientEnd;
 use super::start::StartFailure;
 use crate::lines::LineReport;
 
@@ -115,6 +115,14 @@ impl Wire {
         match self {
             Self::Pipes(pipes) => pipes.stderr.last_words().await,
             Self::Http(_) => String::new(),
+        }
+    }
+
+    /// Waits, within a limit, until the diagnostics that were written before the last answer were read.
+    pub async fn catch_up(&self) {
+        match self {
+            Self::Pipes(pipes) => pipes.stderr.catch_up().await,
+            Self::Http(_) => {}
         }
     }
 

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use pentad_mcp::{ConnectedServer, ElicitationAnswer, ElicitationForm, Elicitor, LogLine, Origin, ServerLog};
-use pentad_program::ToolSource as _;
+use pentad_mcp::{ConnectedServer, Elicitor, LogLine, LogStream, Origin, ServerLog};
+use pentad_model::approval::Approval;
+use pentad_model::{Form, FormAnswer};
+use pentad_program::{Answer, Asker, Attendance, ToolCall, ToolSource as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -12,15 +14,34 @@ use tokio::sync::Notify;
 use crate::site::{Kind, Piece, Reply, Site, event};
 use crate::support::{config, document, end, runtime, text, tool_call};
 
-/// Fills every form in, and remembers it.
-#[derive(Default)]
-struct Filler(Mutex<Vec<ElicitationForm>>);
+/// Fills every form in, and remembers it: as whoever is behind a call, and as the person for all others.
+#[derive(Debug, Default)]
+struct Filler {
+    called: Mutex<Vec<Form>>,
+    person: Mutex<Vec<(Form, usize)>>,
+}
+
+fn ada() -> FormAnswer {
+    FormAnswer::Accepted(json!({"name": "Ada"}).as_object().cloned().unwrap())
+}
+
+#[async_trait]
+impl Asker for Filler {
+    async fn ask(&self, _approval: &Approval) -> Answer {
+        Answer::Unanswered
+    }
+
+    async fn fill(&self, form: &Form) -> FormAnswer {
+        self.called.lock().unwrap().push(form.clone());
+        ada()
+    }
+}
 
 #[async_trait]
 impl Elicitor for Filler {
-    async fn elicit(&self, form: ElicitationForm) -> ElicitationAnswer {
-        self.0.lock().unwrap().push(form);
-        ElicitationAnswer::Accepted(json!({"name": "Ada"}).as_object().cloned().unwrap())
+    async fn elicit(&self, form: &Form, callers: &[Origin]) -> FormAnswer {
+        self.person.lock().unwrap().push((form.clone(), callers.len()));
+        FormAnswer::Declined
     }
 }
 
@@ -43,6 +64,7 @@ struct Asked {
     site: Site,
     server: ConnectedServer,
     filler: Arc<Filler>,
+    attended: bool,
     log: Arc<Witness>,
     _folder: TempDir,
 }
@@ -60,14 +82,33 @@ impl Asked {
             site,
             server,
             filler,
+            attended,
             log,
             _folder: folder,
         }
     }
 
+    /// Returns a call of `act`, with the filler behind it where the server is attended.
+    async fn call(&self, input: &str) -> ToolCall {
+        let act = document(&self.server, "act").await;
+        let mut call = tool_call(act, input);
+        call.attendance = Attendance {
+            asker: self.attended.then(|| Arc::clone(&self.filler) as _),
+            ..Attendance::default()
+        };
+        call
+    }
+
+    /// Returns what of the journal's lines is about forms.
+    fn told(&self) -> Vec<String> {
+        let kept = self.log.0.lock().unwrap();
+        let forms = kept.iter().filter(|(_, _, line)| line.stream == LogStream::Form);
+        forms.map(|(_, _, line)| line.text.clone()).collect()
+    }
+
     /// Calls `act`, in whose stream the server asks this; returns what it was answered.
     async fn answered(&self, method: &str, params: Value) -> Value {
-        let act = document(&self.server, "act").await;
+        let call = self.call("x").await;
         let (told, answer) = (Arc::<Notify>::default(), Arc::<Mutex<Value>>::default());
         let (heard, kept, method) = (Arc::clone(&told), Arc::clone(&answer), method.to_owned());
         self.site.answer(move |seen| {
@@ -87,7 +128,7 @@ impl Asked {
                 ])
             })
         });
-        let output = self.server.call(tool_call(act, "x")).await.unwrap();
+        let output = self.server.call(call).await.unwrap();
         assert_eq!(text(&output), "done");
         answer.lock().unwrap().clone()
     }
@@ -131,8 +172,92 @@ async fn a_person_who_can_be_asked_is_asked() {
         json!({"action": "accept", "content": {"name": "Ada"}}),
         "{answer}"
     );
-    let forms = asked.filler.0.lock().unwrap().clone();
+    let forms = asked.filler.called.lock().unwrap().clone();
     assert_eq!((forms.len(), forms[0].message.as_str()), (1, "Who?\\u{1b}[31m"));
+    // Names are journaled, values are not.
+    assert_eq!(
+        asked.told(),
+        [
+            "the server asks for a form to be filled in: name",
+            "the form was filled in: name"
+        ]
+    );
+    let page = json!({"mode": "url", "message": "?", "url": "https://example.org", "elicitationId": "1"});
+    let answer = asked.answered("elicitation/create", page).await;
+    assert_eq!(answer["result"], json!({"action": "decline"}), "{answer}");
+    let password = json!({"message": "?", "requestedSchema": {"type": "object",
+        "properties": {"name": {"type": "string", "format": "password"}}}});
+    let answer = asked.answered("elicitation/create", password).await;
+    assert_eq!(answer["result"]["content"], json!({"name": "Ada"}), "{answer}");
+    end(&asked.server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_does_not_fit_and_a_form_that_nobody_can_be_shown_cancel_at_once() {
+    let mut asked = Asked::start(Kind::Sessions, true).await;
+    let number = json!({"message": "?", "requestedSchema": {"type": "object",
+        "properties": {"name": {"type": "integer"}}}});
+    let nested = json!({"message": "?", "requestedSchema": {"type": "object",
+        "properties": {"name": {"type": "object"}}}});
+    for form in [number, nested] {
+        let answer = asked.answered("elicitation/create", form).await;
+        assert_eq!(answer["result"], json!({"action": "cancel"}), "{answer}");
+    }
+    asked.attended = false;
+    let answer = asked.answered("elicitation/create", form()).await;
+    assert_eq!(answer["result"], json!({"action": "cancel"}), "{answer}");
+    insta::assert_snapshot!(asked.told().join("\n"));
+    assert!(asked.filler.person.lock().unwrap().is_empty());
+    end(&asked.server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_may_belong_to_several_calls_goes_to_a_person_and_to_no_client() {
+    let asked = Asked::start(Kind::Sessions, true).await;
+    let (first, second) = (asked.call("one").await, asked.call("two").await);
+    let (told, both, answer) = (
+        Arc::<Notify>::default(),
+        Arc::<Notify>::default(),
+        Arc::<Mutex<Value>>::default(),
+    );
+    let (heard, entered, kept) = (Arc::clone(&told), Arc::clone(&both), Arc::clone(&answer));
+    asked.site.answer(move |seen| {
+        if seen.body["id"] == "asked" {
+            *kept.lock().unwrap() = seen.body.clone();
+            heard.notify_waiters();
+            heard.notify_one();
+            return Some(Reply::status(202, ""));
+        }
+        (seen.call() == "tools/call").then(|| {
+            let result = json!({"content": [{"type": "text", "text": "done"}]});
+            let done = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": result});
+            let ask =
+                json!({"jsonrpc": "2.0", "id": "asked", "method": "elicitation/create", "params": form()});
+            if seen.body["params"]["arguments"].to_string().contains("one") {
+                entered.notify_one();
+                Reply::Stream(vec![Piece::Until(Arc::clone(&heard)), event(None, &done)])
+            } else {
+                Reply::Stream(vec![
+                    event(None, &ask),
+                    Piece::Until(Arc::clone(&heard)),
+                    event(None, &done),
+                ])
+            }
+        })
+    });
+    let one = asked.server.call(first);
+    let two = async {
+        both.notified().await;
+        asked.server.call(second).await
+    };
+    let (one, two) = tokio::join!(one, two);
+    assert_eq!((text(&one.unwrap()), text(&two.unwrap())), ("done", "done"));
+    assert_eq!(answer.lock().unwrap()["result"], json!({"action": "decline"}));
+    assert!(asked.filler.called.lock().unwrap().is_empty());
+    let person = asked.filler.person.lock().unwrap().clone();
+    assert_eq!((person.len(), person[0].1), (1, 2));
+    // Both runs are told what came of it.
+    assert_eq!(asked.told(), ["the form was declined"; 2]);
     end(&asked.server).await;
 }
 
@@ -140,7 +265,7 @@ async fn a_person_who_can_be_asked_is_asked() {
 async fn input_that_a_call_requires_is_given_and_the_call_sent_again() {
     for attended in [true, false] {
         let asked = Asked::start(Kind::Modern, attended).await;
-        let act = document(&asked.server, "act").await;
+        let call = asked.call("x").await;
         asked.site.answer(|seen| {
             let params = &seen.body["params"];
             (seen.call() == "tools/call" && params["inputResponses"].is_null()).then(|| {
@@ -151,7 +276,7 @@ async fn input_that_a_call_requires_is_given_and_the_call_sent_again() {
                 )
             })
         });
-        let ended = asked.server.call(tool_call(act, "x")).await;
+        let ended = asked.server.call(call).await;
         match ended {
             Ok(output) => {
                 assert!(attended);
@@ -225,5 +350,38 @@ async fn what_a_server_logs_belongs_to_the_run_whose_call_it_serves() {
         kept.iter()
             .all(|(server, origin, _)| server == "site" && origin.run == run)
     );
+    end(&asked.server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_behind_which_nobody_can_be_asked_says_so_to_its_server() {
+    let mut asked = Asked::start(Kind::Modern, true).await;
+    let capabilities = "io.modelcontextprotocol/clientCapabilities";
+    for attended in [true, false] {
+        asked.attended = attended;
+        let call = asked.call("x").await;
+        asked.site.answer(|seen| {
+            let params = &seen.body["params"];
+            (seen.call() == "tools/call" && params["inputResponses"].is_null()).then(|| {
+                let question = json!({"who": {"method": "elicitation/create", "params": form()}});
+                Reply::result(
+                    seen,
+                    &json!({"resultType": "input_required", "inputRequests": question}),
+                )
+            })
+        });
+        asked.server.call(call).await.unwrap();
+        let seen = asked.site.seen();
+        let last = seen.iter().rfind(|seen| seen.call() == "tools/call").unwrap();
+        let params = &last.body["params"];
+        assert_eq!(
+            params["_meta"][capabilities]["elicitation"].is_object(),
+            attended,
+            "{params}"
+        );
+        // A server that asks all the same is answered at once.
+        let action = if attended { "accept" } else { "cancel" };
+        assert_eq!(params["inputResponses"]["who"]["action"], action, "{params}");
+    }
     end(&asked.server).await;
 }

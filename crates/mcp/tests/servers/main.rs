@@ -4,5 +4,6 @@
 mod calls;
 mod lifecycle;
 mod manifests;
+mod people;
 mod results;
 mod support;

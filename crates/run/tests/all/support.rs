@@ -179,6 +179,10 @@ impl Host {
         self.journal.runs(filter).await.unwrap()
     }
 
+    pub async fn waits(&self, run: RunId) -> Vec<pentad_program::Wait> {
+        self.journal.waits(run).await.unwrap()
+    }
+
     pub async fn children(&self, run: RunId) -> Vec<Run> {
         self.journal.children(run, 10_000).await.unwrap()
     }

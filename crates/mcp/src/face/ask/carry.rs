@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use pentad_model::approval::Approval;
-use pentad_model::{ApprovalId, Refusal, RefusalKind};
+use pentad_model::{ApprovalId, Form, FormAnswer, Refusal, RefusalKind};
 use pentad_program::{Answer, Asker};
 use rmcp::model::{ElicitRequest, ElicitResult, InputRequest, InputRequiredResult, InputResponses};
 
@@ -49,6 +49,14 @@ impl Asker for Carrier {
 
     fn reaches_a_person(&self) -> bool {
         false
+    }
+
+    /// A question would end the request, and the repeated one would begin the server's call anew: the call that is half
+    /// done cannot be carried across.
+    async fn fill(&self, _form: &Form) -> FormAnswer {
+        FormAnswer::unanswered(
+            "the client speaks a revision without sessions, in which it cannot be asked in the middle of a call",
+        )
     }
 }
 

@@ -1,22 +1,27 @@
-//! Asking within a session: the server's own request to the client, while the call waits.
+//! Asking within a session, approvals and forms alike: our own request to the client, while the call waits.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use pentad_model::approval::Approval;
+use pentad_model::{Form, FormAnswer};
 use pentad_program::{Answer, Asker};
 use rmcp::RoleServer;
-use rmcp::model::{CancelledNotificationParam, ClientResult, ElicitRequest, RequestId, ServerRequest};
+use rmcp::model::{
+    CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams, RequestId, ServerRequest,
+};
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::form;
+use super::{foreign, form};
 
-/// One question on its way to the client; whoever waits for it hangs up when the call ends.
+/// One question on its way to the client; whoever waits for it hangs up when nobody wants the answer any more.
 #[derive(Debug)]
-struct Put {
-    approval: Approval,
-    reply: oneshot::Sender<Answer>,
+enum Put {
+    /// One of ours.
+    Approval(Box<Approval>, oneshot::Sender<Answer>),
+    /// One of a connected server.
+    Form(Box<Form>, oneshot::Sender<FormAnswer>),
 }
 
 /// Hands questions to the task that serves the request.
@@ -39,15 +44,22 @@ impl SessionAsker {
 impl Asker for SessionAsker {
     async fn ask(&self, approval: &Approval) -> Answer {
         let (reply, answer) = oneshot::channel();
-        let put = Put {
-            approval: approval.clone(),
-            reply,
-        };
+        let put = Put::Approval(Box::new(approval.clone()), reply);
         // Without a task that serves it any more, the client is gone.
         if self.questions.send(put).await.is_err() {
             return Answer::Unanswered;
         }
         answer.await.unwrap_or(Answer::Unanswered)
+    }
+
+    async fn fill(&self, form: &Form) -> FormAnswer {
+        let gone = || FormAnswer::unanswered("the client is gone");
+        let (reply, answer) = oneshot::channel();
+        let put = Put::Form(Box::new(form.clone()), reply);
+        if self.questions.send(put).await.is_err() {
+            return gone();
+        }
+        answer.await.unwrap_or_else(|_| gone())
     }
 }
 
@@ -62,8 +74,34 @@ impl Questions {
     /// Puts one question after the other, until nobody can ask any more.
     pub async fn serve(&mut self, peer: &Peer<RoleServer>, limit: Duration) {
         while let Some(put) = self.taken.recv().await {
-            elicit(peer, put, limit, &mut self.shown).await;
+            self.put(peer, put, limit).await;
             self.withdraw(peer).await;
+        }
+    }
+
+    async fn put(&mut self, peer: &Peer<RoleServer>, put: Put, limit: Duration) {
+        // Nobody may wait any more: the call can have ended in the moment of the answer.
+        match put {
+            Put::Approval(approval, mut reply) => {
+                let asked = form::form(&approval);
+                let hung_up = reply.closed();
+                if let Some(result) = elicit(peer, asked, limit, hung_up, &mut self.shown).await {
+                    let _ = reply.send(read(&approval, result));
+                }
+            }
+            Put::Form(form, mut reply) => {
+                let answer = match foreign::params(&form) {
+                    Ok(asked) => {
+                        let hung_up = reply.closed();
+                        match elicit(peer, asked, limit, hung_up, &mut self.shown).await {
+                            Some(result) => foreign::answer(result),
+                            None => return,
+                        }
+                    }
+                    Err(why) => FormAnswer::unanswered(why),
+                };
+                let _ = reply.send(answer);
+            }
         }
     }
 
@@ -77,26 +115,28 @@ impl Questions {
     }
 }
 
-/// Shows one question; what stands in `shown` afterwards was not answered, and nobody waits for it.
-async fn elicit(peer: &Peer<RoleServer>, put: Put, limit: Duration, shown: &mut Option<RequestId>) {
-    let Put { approval, mut reply } = put;
-    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form::form(&approval)));
+/// Shows one question and returns what the client said; nothing when whoever waits hung up. What stands in `shown`
+/// afterwards was not answered, and nobody waits for it.
+async fn elicit(
+    peer: &Peer<RoleServer>,
+    asked: ElicitRequestParams,
+    limit: Duration,
+    hung_up: impl Future<Output = ()>,
+    shown: &mut Option<RequestId>,
+) -> Option<Result<ClientResult, ServiceError>> {
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(asked));
     let options = PeerRequestOptions::with_timeout(limit);
     let sent = match peer.send_request_with_option(request, options).await {
         Ok(sent) => sent,
-        Err(error) => {
-            tracing::debug!(%error, approval = %approval.id, "a question could not be put to the client");
-            return;
-        }
+        Err(error) => return Some(Err(error)),
     };
     *shown = Some(sent.id.clone());
-    let answer = tokio::select! {
-        result = sent.await_response() => read(&approval, result),
-        () = reply.closed() => return,
+    let result = tokio::select! {
+        result = sent.await_response() => result,
+        () = hung_up => return None,
     };
     *shown = None;
-    // Nobody may wait any more: the call can have ended in this very moment.
-    let _ = reply.send(answer);
+    Some(result)
 }
 
 fn read(approval: &Approval, result: Result<ClientResult, ServiceError>) -> Answer {

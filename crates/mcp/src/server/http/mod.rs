@@ -22,9 +22,9 @@ use self::client::HttpClient;
 use self::fates::Fates;
 pub use self::remote::{Remote, install_tls};
 pub use self::trouble::Trouble;
+use super::client::ClientEnd;
 use super::core::Core;
 use super::endpoint::Endpoint;
-use super::routes::ClientEnd;
 use super::start::StartFailure;
 use super::wire::Fate;
 

@@ -3,6 +3,7 @@
 //! It uses no MCP library on purpose: a library would refuse most of what the tests need to see. Every start, effect,
 //! cancellation and end is a line of the `--witness` file, so that a test can count instead of guess.
 
+mod asking;
 mod options;
 mod replies;
 mod tools;

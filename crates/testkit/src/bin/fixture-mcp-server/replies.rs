@@ -124,6 +124,7 @@ fn plain_tools() -> Vec<Value> {
         ("bare", "Returns a result without content."),
         ("input_required", "Asks for input by result."),
         ("ask", "Sends requests to the client and returns what came back."),
+        ("elicit", "Has a form filled in."),
         ("grandchild", "Leaves a detached process behind."),
         ("stderr", "Writes to stderr."),
         ("bad_lines", "Writes unreadable lines before its answer."),

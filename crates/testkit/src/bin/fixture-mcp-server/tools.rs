@@ -22,6 +22,11 @@ pub fn run(server: &Server, id: &Value, params: &Value, cancelled: &AtomicBool) 
         "add_tool" => add_tool(server, id, &input),
         "huge" => server.wire.huge_result(id, number(&input, "bytes", 100 << 20)),
         "ask" => ask(server, id),
+        "elicit" => {
+            if let Some(said) = crate::asking::elicit(server, id, params, &input, cancelled) {
+                answer(server, id, text(&said));
+            }
+        }
         "rpc_error" => server.wire.error(id, -32000, "the fixture refuses"),
         "surrogate" => server.wire.raw_result(
             id,

@@ -49,6 +49,7 @@ fn help_version_and_completions_open_nothing() {
         let (code, script, err) = output(&home, &["completions", shell]);
         assert_eq!((code, err.as_str()), (0, ""));
         assert!(script.contains("register") && !script.contains("__spawner-"));
+        assert!(script.contains("watch") && script.contains("retry"));
     }
     assert!(!home.exists());
 }

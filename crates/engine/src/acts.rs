@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pentad_catalog::gate::{Act, Reach, Verdict, input_hash};
+use pentad_model::address::RunName;
 use pentad_model::grant::{Grant, GrantVerb};
 use pentad_model::{Address, GrantSet, Refusal, RefusalKind};
 use pentad_space::Scene;
@@ -53,12 +54,17 @@ impl Engine {
     ) -> Result<Scene, Refusal> {
         let address = access.address();
         let workspace = &context.workspace.cwd;
-        let target = target(address, workspace);
+        let (target, own) = match (access, address) {
+            (Access::Write(_) | Access::DryRun(_), Address::Run(Some(name), _)) => {
+                self.steered(context, name).await?
+            }
+            _ => (target(address, workspace), true),
+        };
         let path = match address {
             Address::File(path) => Some(lexical(workspace, path)),
             _ => None,
         };
-        let inside = path.as_ref().is_none_or(|path| path.starts_with(workspace));
+        let inside = own && path.as_ref().is_none_or(|path| path.starts_with(workspace));
         let verb = match access {
             Access::Read(_) => GrantVerb::Read,
             Access::Write(_) | Access::DryRun(_) => GrantVerb::Write,
@@ -104,6 +110,16 @@ impl Engine {
             Some(launch) => pentad_model::canonical::sha256_hex(format!("{hash}\n{launch}").as_bytes()),
             None => hash.to_owned(),
         }
+    }
+
+    /// Returns a run that is to be steered, by its id whatever name it was given, and whether it is the caller's own.
+    async fn steered(&self, context: &Context, name: &RunName) -> Result<(String, bool), Refusal> {
+        let run = self.parts.store.find_run(name.name()).await.map_err(|error| {
+            pentad_space::from_store(&format!("run:{name}"), &error)
+                .next_step("read run: lists the runs with their ids and names")
+        })?;
+        let own = run.caller.actor == context.caller.actor;
+        Ok((format!("run:{}", run.id), own))
     }
 
     /// Runs a family's work within the invocation's time; cancelled or late, it gets a moment to end by itself.

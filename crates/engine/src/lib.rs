@@ -211,7 +211,7 @@ fn runtime(engine: &Weak<Engine>, parts: &mut EngineParts) -> Arc<Runtime> {
     };
     let mut programs = std::mem::take(&mut parts.programs);
     programs.push(Arc::new(recipe));
-    Runtime::new(RuntimeParts {
+    let runtime = Runtime::new(RuntimeParts {
         store: Arc::clone(&parts.store),
         runs: Arc::clone(&parts.runs),
         invoker: Arc::new(EngineInvoker {
@@ -223,7 +223,11 @@ fn runtime(engine: &Weak<Engine>, parts: &mut EngineParts) -> Arc<Runtime> {
             active: parts.limits.active,
             ..pentad_run::Limits::default()
         },
-    })
+    });
+    let control: Arc<dyn RunControl> = Arc::clone(&runtime) as _;
+    parts.space.attach_run_store(Arc::clone(&parts.runs));
+    parts.space.attach_run_control(&control);
+    runtime
 }
 
 /// An engine that can be handed to adapters: it owns what it started.

@@ -2,10 +2,13 @@
 //!
 //! Unknown option keys are refused, never ignored: a mistyped `delete` must not become a write.
 
+mod write;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+pub use self::write::{WRITABLE, WriteForm, write_form};
 use crate::address::Family;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::verb::nearest_key;
@@ -126,7 +129,26 @@ pub const fn read_options(family: Family) -> &'static [OptionSpec] {
                         Kind::Text,
                         "only runs of this status, for example running or failed",
                     ),
+                    spec(
+                        "tree",
+                        Kind::Flag,
+                        "whole trees: each first run with everything below it, the newest trees first",
+                    ),
+                    spec(
+                        "all",
+                        Kind::Flag,
+                        "verbs that succeeded too, besides calls and runs of programs",
+                    ),
                 ]
+            }
+        }
+        Family::Run => {
+            const {
+                &[spec(
+                    "tree",
+                    Kind::Flag,
+                    "this run and everything below it, instead of its record",
+                )]
             }
         }
         Family::RunJournal => const { &[LIMIT, AFTER] },
@@ -163,6 +185,7 @@ pub const fn read_options(family: Family) -> &'static [OptionSpec] {
                     THREAD,
                     spec("since", Kind::Text, "RFC 3339 time, inclusive"),
                     spec("until", Kind::Text, "RFC 3339 time, exclusive"),
+                    spec("steps", Kind::Flag, "the steps of runs too"),
                     LIMIT,
                     AFTER,
                 ]
@@ -191,89 +214,10 @@ pub const fn read_options(family: Family) -> &'static [OptionSpec] {
         | Family::Triggers
         | Family::Channels
         | Family::SelfAgent
-        | Family::Run
         | Family::Attachment
         | Family::Hypermedia
         | Family::File
         | Family::Agents => &[],
-    }
-}
-
-/// What writing a family takes.
-#[derive(Debug, Clone, Copy)]
-pub struct WriteForm {
-    /// The declared options.
-    pub options: &'static [OptionSpec],
-    /// Whether `dryRun` is honoured.
-    pub dry_run: bool,
-    /// One line of description.
-    pub doc: &'static str,
-}
-
-const DELETE: OptionSpec = spec("delete", Kind::Flag, "delete instead of writing");
-
-/// Returns what writing `family` takes; `None` where it cannot be written.
-#[must_use]
-pub const fn write_form(family: Family) -> Option<WriteForm> {
-    match family {
-        Family::Memory => Some(WriteForm {
-            options: const {
-                &[
-                    DELETE,
-                    spec("fromUrl", Kind::Text, "download this URL into the file"),
-                    spec(
-                        "fromAttachment",
-                        Kind::Text,
-                        "copy this attachment (its CID) into the file",
-                    ),
-                ]
-            },
-            dry_run: true,
-            doc: "content replaces the file",
-        }),
-        Family::Tool => Some(WriteForm {
-            options: const {
-                &[
-                    DELETE,
-                    spec(
-                        "tool",
-                        Kind::Object,
-                        "the tool document as an object, instead of content",
-                    ),
-                ]
-            },
-            dry_run: true,
-            doc: "content is a recipe (Markdown or JSON) or a lambda",
-        }),
-        Family::File => Some(WriteForm {
-            options: const { &[DELETE] },
-            dry_run: true,
-            doc: "content replaces the file; needs a grant",
-        }),
-        Family::Triggers | Family::Channels => Some(WriteForm {
-            options: const { &[DELETE] },
-            dry_run: false,
-            doc: "a trigger or channel document",
-        }),
-        Family::Hypermedia => Some(WriteForm {
-            options: &[],
-            dry_run: false,
-            doc: "publishing; needs a grant",
-        }),
-        Family::ToolList
-        | Family::SelfAgent
-        | Family::ThreadList
-        | Family::Thread
-        | Family::RunList
-        | Family::Run
-        | Family::RunJournal
-        | Family::RunOutput
-        | Family::Approvals
-        | Family::Activity
-        | Family::Attachment
-        | Family::Web
-        | Family::Mcp
-        | Family::Agents => None,
     }
 }
 
@@ -303,16 +247,6 @@ pub const fn form_name(family: Family) -> &'static str {
         Family::Agents => "agent:<name>",
     }
 }
-
-/// The forms that can be written, for refusals.
-pub const WRITABLE: &[Family] = &[
-    Family::Memory,
-    Family::Tool,
-    Family::File,
-    Family::Triggers,
-    Family::Channels,
-    Family::Hypermedia,
-];
 
 /// A checked option value.
 #[derive(Debug, Clone, PartialEq)]
@@ -392,6 +326,21 @@ impl Options {
             Some(Checked::Object(map)) => Some(map),
             _ => None,
         }
+    }
+
+    /// Returns what was given, as JSON.
+    #[must_use]
+    pub fn given(&self) -> Map<String, Value> {
+        let value = |checked: &Checked| match checked {
+            Checked::Text(text) => Value::from(text.as_str()),
+            Checked::Flag(flag) => Value::from(*flag),
+            Checked::Number(number) => Value::from(*number),
+            Checked::Object(map) => Value::Object(map.clone()),
+        };
+        self.0
+            .iter()
+            .map(|(key, checked)| ((*key).to_owned(), value(checked)))
+            .collect()
     }
 
     /// Tells whether no option was given.

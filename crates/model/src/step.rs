@@ -224,6 +224,23 @@ impl Step {
         to_dag_cbor(self)
     }
 
+    /// Returns the step as people and programs are shown it: with its position, its fingerprint in words, and without the
+    /// chain's hash.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let mut shown = serde_json::to_value(self).unwrap_or_default();
+        if let Some(map) = shown.as_object_mut() {
+            map.remove("prev");
+            map.insert("position".to_owned(), self.journal.into());
+            if let StepBody::Command(command) = &self.body
+                && let Some(body) = map.get_mut("body").and_then(Value::as_object_mut)
+            {
+                body.insert("fingerprint".to_owned(), command.fingerprint.to_string().into());
+            }
+        }
+        shown
+    }
+
     /// Returns the hash that the next step of the run carries as `prev`.
     #[must_use]
     pub fn hash(encoded: &[u8]) -> [u8; 32] {

@@ -7,6 +7,7 @@
 
 mod attach;
 mod blocking;
+mod durable;
 mod families;
 mod family;
 mod frame;

@@ -32,6 +32,31 @@ pub(crate) fn time(at: Timestamp) -> String {
     }
 }
 
+/// Returns the time between two moments as people say it: the two largest units.
+pub(crate) fn span(from: Timestamp, to: Timestamp) -> String {
+    let seconds = to.0.saturating_sub(from.0).max(0) / 1000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+/// Returns a caller, and on whose behalf it acts.
+pub(crate) fn caller(caller: &pentad_model::Caller) -> String {
+    match &caller.on_behalf_of {
+        Some(other) => format!("{} for {other}", caller.actor),
+        None => caller.actor.to_string(),
+    }
+}
+
+/// Returns a value as JSON on one line of at most `bytes` bytes.
+pub(crate) fn json(value: &serde_json::Value, bytes: usize) -> String {
+    line(&value.to_string(), bytes)
+}
+
 /// Returns `text` on one line of at most `bytes` bytes, hidden characters shown.
 pub(crate) fn line(text: &str, bytes: usize) -> String {
     let joined = visible(text).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -9,8 +9,9 @@ use pentad_model::options::form_name;
 use pentad_model::outcome::Product;
 use pentad_model::refusal::{Refusal, RefusalKind};
 use pentad_model::verb::{Read, Write};
-use pentad_program::Store;
+use pentad_program::{RunControl, RunStore, Store};
 
+use crate::durable::DurableRuns;
 use crate::families::self_agent::SelfFacts;
 use crate::families::{activity, agents, approval, attachment, file, memory, run, self_agent, thread, web};
 use crate::family::AddressFamily;
@@ -39,6 +40,7 @@ pub struct SpaceParts {
 /// Everything with an address.
 pub struct Space {
     families: BTreeMap<Family, Arc<dyn AddressFamily>>,
+    runs: Arc<DurableRuns>,
 }
 
 impl Space {
@@ -57,8 +59,10 @@ impl Space {
         } = parts;
         let web = Arc::new(WebClient::new(web));
         let memory = memory::MemoryRoot::new(memory_root);
+        let runs = Arc::new(DurableRuns::default());
         let mut space = Self {
             families: BTreeMap::new(),
+            runs: Arc::clone(&runs),
         };
         space.register(Arc::new(memory::MemoryFamily::new(
             memory.clone(),
@@ -72,8 +76,16 @@ impl Space {
             limits,
         )));
         space.register(Arc::new(thread::ThreadFamily::new(Arc::clone(&store), limits)));
-        space.register(Arc::new(run::RunFamily::new(Arc::clone(&store), limits)));
-        space.register(Arc::new(activity::ActivityFamily::new(Arc::clone(&store))));
+        space.register(Arc::new(run::RunFamily::new(
+            Arc::clone(&store),
+            Arc::clone(&runs),
+            limits,
+        )));
+        space.register(Arc::new(activity::ActivityFamily::new(
+            Arc::clone(&store),
+            runs,
+            limits,
+        )));
         space.register(Arc::new(approval::ApprovalFamily::new(Arc::clone(&store))));
         space.register(Arc::new(attachment::AttachmentFamily::new(
             Arc::clone(&store),
@@ -90,6 +102,16 @@ impl Space {
         let names = family.families();
         let shared = std::iter::repeat_n(family, names.len());
         self.families.extend(names.iter().copied().zip(shared));
+    }
+
+    /// Says where the steps and waits of runs are kept. Without it, runs have their records and events alone.
+    pub fn attach_run_store(&self, store: Arc<dyn RunStore>) {
+        self.runs.keep(store);
+    }
+
+    /// Says who executes runs; it is not kept alive by that. Without it, and when it is gone, runs cannot be steered.
+    pub fn attach_run_control(&self, control: &Arc<dyn RunControl>) {
+        self.runs.steer(control);
     }
 
     /// Reads an address.

@@ -1,6 +1,6 @@
-//! `GET /api/v1/events`: the journal as a stream, from any position on.
+//! `GET /api/v1/events`: the journal as a stream, from any position on: events of threads and steps of runs.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -9,29 +9,51 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use futures::Stream;
 use futures::stream::unfold;
-use pentad_model::{Actor, Event, Refusal, RefusalKind};
+use pentad_model::step::Step;
+use pentad_model::{Actor, Caller, Event, Refusal, RefusalKind, RunId};
+use pentad_program::StoreError;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::answer::Rejection;
 use crate::face::Shared;
 use crate::tokens::Bearer;
 
-/// Events that are read at once; a slow reader holds no more than these.
+/// Events, and steps, that are read at once; a slow reader holds no more than these.
 const PAGE: usize = 100;
+/// Runs whose owners a stream remembers.
+const KNOWN_RUNS: usize = 1_024;
+
+/// An event or a step.
+enum Entry {
+    Event(Event),
+    Step(Step),
+}
+
+impl Entry {
+    const fn position(&self) -> u64 {
+        match self {
+            Self::Event(event) => event.position,
+            Self::Step(step) => step.journal,
+        }
+    }
+}
 
 /// Where a stream stands. It is pulled: nothing is read ahead of what the connection takes, and no task outlives it.
 struct Feed {
     shared: Arc<Shared>,
     actor: Actor,
     position: u64,
-    page: VecDeque<Event>,
+    page: VecDeque<Entry>,
+    /// Whether the steps of a run are shown.
+    runs: HashMap<RunId, bool>,
     ended: bool,
     _permit: OwnedSemaphorePermit,
 }
 
-/// Streams events. `id:` is the position, so that `Last-Event-ID` goes on where a connection broke.
+/// Streams events and steps. `id:` is the position, so that `Last-Event-ID` goes on where a connection broke; a step is of
+/// the type `step`, an event of its own.
 ///
-/// A person sees everything, a client what it did or what was done on its behalf.
+/// A person sees everything, a client what it did or what was done on its behalf, and the steps of runs that it started.
 pub(crate) async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(bearer): Extension<Bearer>,
@@ -60,6 +82,7 @@ pub(crate) async fn events(
         actor: bearer.actor,
         position,
         page: VecDeque::new(),
+        runs: HashMap::new(),
         ended: false,
         _permit: permit,
     };
@@ -97,10 +120,15 @@ async fn next(mut feed: Feed) -> Option<(Result<SseEvent, Infallible>, Feed)> {
         if feed.ended {
             return None;
         }
-        while let Some(event) = feed.page.pop_front() {
-            feed.position = feed.position.max(event.position);
-            if feed.shows(&event) {
-                return Some((Ok(message(&event)), feed));
+        while let Some(entry) = feed.page.pop_front() {
+            feed.position = feed.position.max(entry.position());
+            match feed.shows(&entry).await {
+                Ok(true) => return Some((Ok(message(&entry)), feed)),
+                Ok(false) => {}
+                Err(error) => {
+                    let last = feed.fail(&error);
+                    return Some((Ok(last), feed));
+                }
             }
         }
         let closing = feed.shared.closing.clone();
@@ -109,45 +137,100 @@ async fn next(mut feed: Feed) -> Option<(Result<SseEvent, Infallible>, Feed)> {
             filled = fill(&feed.shared, feed.position) => filled,
         };
         match filled {
-            Ok(events) => feed.page = events.into(),
+            Ok(entries) => feed.page = entries.into(),
             Err(error) => {
-                feed.ended = true;
-                let event = SseEvent::default()
-                    .event("error")
-                    .data(error.to_string().replace(['\r', '\n'], " "));
-                return Some((Ok(event), feed));
+                let last = feed.fail(&error);
+                return Some((Ok(last), feed));
             }
         }
     }
 }
 
-/// Waits for events after a position.
-async fn fill(shared: &Shared, position: u64) -> Result<Vec<Event>, pentad_program::StoreError> {
+/// Waits for entries after a position, and returns some of them in order.
+async fn fill(shared: &Shared, position: u64) -> Result<Vec<Entry>, StoreError> {
+    let (store, runs) = (&shared.face.store, &shared.face.runs);
     loop {
-        let events = shared.face.store.feed(position, PAGE).await?;
-        if !events.is_empty() {
-            return Ok(events);
+        // What is written while both kinds are read comes with the next page, or it might be passed over.
+        let head = store.head().await?;
+        if head > position {
+            let events = store.feed(position, PAGE).await?;
+            let steps = runs.step_feed(position, PAGE).await?;
+            let entries = merged(events, steps, head);
+            if !entries.is_empty() {
+                return Ok(entries);
+            }
         }
-        shared.face.store.changed(position).await?;
+        store.changed(position.max(head)).await?;
     }
+}
+
+/// Merges events and steps up to `head`. Each kind may be cut, so where there are both, they go as far as both are known.
+fn merged(events: Vec<Event>, steps: Vec<Step>, head: u64) -> Vec<Entry> {
+    let last_event = events.last().map_or(head, |event| event.position);
+    let last_step = steps.last().map_or(head, |step| step.journal);
+    let horizon = head.min(last_event).min(last_step);
+    let mut entries: Vec<Entry> = events.into_iter().map(Entry::Event).collect();
+    entries.extend(steps.into_iter().map(Entry::Step));
+    entries.retain(|entry| entry.position() <= horizon);
+    entries.sort_by_key(Entry::position);
+    entries
 }
 
 impl Feed {
-    fn shows(&self, event: &Event) -> bool {
-        self.actor.is_person()
-            || event.caller.actor == self.actor
-            || event.caller.on_behalf_of.as_ref() == Some(&self.actor)
+    async fn shows(&mut self, entry: &Entry) -> Result<bool, StoreError> {
+        if self.actor.is_person() {
+            return Ok(true);
+        }
+        match entry {
+            Entry::Event(event) => Ok(self.is_of(&event.caller)),
+            Entry::Step(step) => self.shows_run(step.run).await,
+        }
+    }
+
+    fn is_of(&self, caller: &Caller) -> bool {
+        caller.actor == self.actor || caller.on_behalf_of.as_ref() == Some(&self.actor)
+    }
+
+    async fn shows_run(&mut self, run: RunId) -> Result<bool, StoreError> {
+        if let Some(shown) = self.runs.get(&run) {
+            return Ok(*shown);
+        }
+        let shown = match self.shared.face.store.run(run).await {
+            Ok(run) => self.is_of(&run.caller),
+            Err(StoreError::NotFound(_)) => false,
+            Err(error) => return Err(error),
+        };
+        if self.runs.len() >= KNOWN_RUNS {
+            self.runs.clear();
+        }
+        self.runs.insert(run, shown);
+        Ok(shown)
+    }
+
+    fn fail(&mut self, error: &StoreError) -> SseEvent {
+        self.ended = true;
+        SseEvent::default()
+            .event("error")
+            .data(error.to_string().replace(['\r', '\n'], " "))
     }
 }
 
-fn message(event: &Event) -> SseEvent {
+fn message(entry: &Entry) -> SseEvent {
+    let (kind, value) = match entry {
+        Entry::Event(event) => (event.body.kind(), shown(event)),
+        Entry::Step(step) => ("step", step.shown()),
+    };
+    SseEvent::default()
+        .id(entry.position().to_string())
+        .event(kind)
+        .data(value.to_string())
+}
+
+fn shown(event: &Event) -> serde_json::Value {
     let mut value = serde_json::to_value(event).unwrap_or_default();
     if let Some(map) = value.as_object_mut() {
         map.insert("position".to_owned(), event.position.into());
         map.remove("prev");
     }
-    SseEvent::default()
-        .id(event.position.to_string())
-        .event(event.body.kind())
-        .data(value.to_string())
+    value
 }

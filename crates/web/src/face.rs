@@ -8,7 +8,7 @@ use std::time::Duration;
 use pentad_mcp::{HttpFace, StateKey};
 use pentad_model::Name;
 use pentad_model::invocation::Workspace;
-use pentad_program::{Store, Verbs};
+use pentad_program::{RunStore, Store, Verbs};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,8 @@ pub struct Face {
     pub verbs: Arc<dyn Verbs>,
     /// The journal.
     pub store: Arc<dyn Store>,
+    /// The same journal's runs.
+    pub runs: Arc<dyn RunStore>,
     /// Takes attachments.
     pub attachments: Arc<dyn Attachments>,
     /// Who may call.

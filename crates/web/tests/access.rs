@@ -139,6 +139,8 @@ async fn s09_other_machines_are_served_only_with_a_configured_token() {
         });
         let store = Arc::new(Feeding {
             events: Mutex::default(),
+            steps: Mutex::default(),
+            owners: Mutex::default(),
             head: watch::channel(0).0,
         });
         let shutdown = CancellationToken::new();

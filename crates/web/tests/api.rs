@@ -4,8 +4,8 @@
 mod common;
 
 use common::{client_name, start};
-use pentad_model::Actor;
 use pentad_model::invocation::ThreadChoice;
+use pentad_model::{Actor, RunId};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -151,6 +151,58 @@ async fn events_come_from_any_position_and_go_on() {
         assert!(stream.until("id: 4").await);
     }
     assert!(!fresh.text.contains("three"));
+}
+
+/// Returns the positions that a stream carried, in order.
+fn positions(text: &str) -> Vec<u64> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix("id: ")?.trim().parse().ok())
+        .collect()
+}
+
+#[tokio::test]
+async fn steps_and_events_come_in_one_order_and_are_resumed_anywhere() {
+    let served = start().await;
+    let run = served.store.run_of(Actor::User);
+    let add = |numbers: std::ops::Range<u64>| {
+        for at in numbers {
+            // Uneven, so that pages of the one kind reach further than pages of the other.
+            if at % 7 < 5 {
+                served.store.step(run, &format!("step {at}"));
+            } else {
+                served.store.add(Actor::User, &format!("event {at}"));
+            }
+        }
+    };
+    add(1..701);
+    let mut all = served.stream(&served.person, "?after=0", "").await;
+    assert!(all.until("id: 700").await);
+    assert_eq!(positions(&all.text), (1..=700).collect::<Vec<_>>());
+    assert!(all.text.contains("event: step") && all.text.contains("event: note"));
+    assert!(all.text.contains("\"position\":1,") || all.text.contains("\"position\":1}"));
+    assert!(!all.text.contains("\"prev\""));
+    for after in [1, 3, 99, 333, 699] {
+        let header = format!("Last-Event-ID: {after}\r\n");
+        let mut resumed = served.stream(&served.person, "?after=0", &header).await;
+        assert!(resumed.until("id: 700").await);
+        assert_eq!(positions(&resumed.text), (after + 1..=700).collect::<Vec<_>>());
+    }
+    add(701..720);
+    assert!(all.until("id: 719").await);
+    assert_eq!(positions(&all.text), (1..=719).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_client_sees_the_steps_of_its_own_runs() {
+    let served = start().await;
+    let private = served.store.run_of(Actor::User);
+    let own = served.store.run_of(Actor::Client(client_name()));
+    served.store.step(private, "private");
+    served.store.step(RunId::generate(), "of nobody");
+    served.store.step(own, "own");
+    let mut stream = served.stream(&served.client, "?after=0", "").await;
+    assert!(stream.until("own").await);
+    assert!(!stream.text.contains("private") && !stream.text.contains("of nobody"));
 }
 
 #[tokio::test]

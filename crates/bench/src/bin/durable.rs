@@ -110,14 +110,20 @@ impl Host {
     }
 
     async fn close(self) -> anyhow::Result<()> {
-        anyhow::ensure!(self.runtime.shutdown(Duration::from_secs(30)).await, "runs were left");
+        anyhow::ensure!(
+            self.runtime.shutdown(Duration::from_secs(30)).await,
+            "runs were left"
+        );
         self.journal.close().await?;
         Ok(())
     }
 }
 
 fn say(row: &str, value: f64, unit: &str) {
-    println!("{}", json!({"row": row, "value": (value * 1000.0).round() / 1000.0, "unit": unit}));
+    println!(
+        "{}",
+        json!({"row": row, "value": (value * 1000.0).round() / 1000.0, "unit": unit})
+    );
 }
 
 /// Steps of `runs` runs at once, each of which is written and synced before it is done.
@@ -127,12 +133,19 @@ async fn steps(row: &str, runs: u64, repeat: &str) -> anyhow::Result<()> {
     let begun = Instant::now();
     let mut started = Vec::new();
     for _ in 0..runs {
-        started.push(host.start("sequence", json!({"steps": STEPS, "repeat": repeat})).await?);
+        started.push(
+            host.start("sequence", json!({"steps": STEPS, "repeat": repeat}))
+                .await?,
+        );
     }
     for run in started {
         host.finish(run).await?;
     }
-    say(row, (runs * STEPS) as f64 / begun.elapsed().as_secs_f64(), "steps/s");
+    say(
+        row,
+        (runs * STEPS) as f64 / begun.elapsed().as_secs_f64(),
+        "steps/s",
+    );
     host.close().await
 }
 
@@ -147,19 +160,29 @@ async fn wakes(row: &str, linger: Duration) -> anyhow::Result<()> {
         },
     )
     .await?;
-    let run = host.start("waiter", json!({"event": "go", "count": WAKES + 1})).await?;
+    let run = host
+        .start("waiter", json!({"event": "go", "count": WAKES + 1}))
+        .await?;
     let mut times = Vec::new();
     for number in 0..WAKES {
         waiting(&host, run, number as u32).await?;
         let begun = Instant::now();
-        host.runtime.send(run, "go", json!(number), Actor::User.into()).await?;
+        host.runtime
+            .send(run, "go", json!(number), Actor::User.into())
+            .await?;
         waiting(&host, run, number as u32 + 1).await?;
         times.push(begun.elapsed());
     }
     times.sort();
     say(&format!("{row}, p50"), times[WAKES / 2].as_secs_f64() * 1e3, "ms");
-    say(&format!("{row}, p99"), times[WAKES * 99 / 100].as_secs_f64() * 1e3, "ms");
-    host.runtime.cancel(run, Actor::User.into(), String::new()).await?;
+    say(
+        &format!("{row}, p99"),
+        times[WAKES * 99 / 100].as_secs_f64() * 1e3,
+        "ms",
+    );
+    host.runtime
+        .cancel(run, Actor::User.into(), String::new())
+        .await?;
     host.close().await
 }
 
@@ -182,7 +205,8 @@ async fn parked() -> anyhow::Result<()> {
         ..Limits::default()
     };
     let host = Host::open(dir.path(), limits).await?;
-    host.finish(host.start("sequence", json!({"steps": 10})).await?).await?;
+    host.finish(host.start("sequence", json!({"steps": 10})).await?)
+        .await?;
     let before = resident_kib()?;
     let disk = size(dir.path())?;
     for _ in 0..PARKED {
@@ -192,7 +216,11 @@ async fn parked() -> anyhow::Result<()> {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let memory = resident_kib()?.saturating_sub(before) as f64 / PARKED as f64;
-    say("a parked run, memory (growth of the process over 1,000)", memory, "KiB");
+    say(
+        "a parked run, memory (growth of the process over 1,000)",
+        memory,
+        "KiB",
+    );
     say(
         "a parked run, on disk (log included)",
         size(dir.path())?.saturating_sub(disk) as f64 / 1024.0 / PARKED as f64,
@@ -214,7 +242,9 @@ async fn resume(events: u64) -> anyhow::Result<()> {
         body: EventBody::Note { text },
     };
     for start in (0..events).step_by(1_000) {
-        let stretch = (start..start + 1_000).map(|n| event(format!("event {n}"))).collect();
+        let stretch = (start..start + 1_000)
+            .map(|n| event(format!("event {n}")))
+            .collect();
         host.journal.append(stretch, Durability::Crash).await?;
     }
     let run = host.start("waiter", json!({"event": "go"})).await?;
@@ -272,7 +302,11 @@ async fn main() -> anyhow::Result<()> {
         steps("steps that change nothing, one run, not synced", 1, "safe").await?;
     }
     if wanted("wakes") {
-        wakes("an event to the next wait, run in memory", Duration::from_secs(60)).await?;
+        wakes(
+            "an event to the next wait, run in memory",
+            Duration::from_secs(60),
+        )
+        .await?;
         wakes("an event to the next wait, run parked", Duration::ZERO).await?;
     }
     if wanted("parked") {

@@ -23,7 +23,7 @@ pub struct Act {
     pub verb: GrantVerb,
     /// The target as a grant would write it: `github/create_issue`, `file:/abs/x`, `~/memory/x`, `https://host`.
     pub target: String,
-    /// Whether the target is the caller's own; matters for reads.
+    /// Whether the target is the caller's own; matters for reads, and for writes to runs.
     pub reach: Reach,
     /// A named right that the act needs besides, such as `execute` or `net:host`; an approval of it lasts for one run
     /// at most.

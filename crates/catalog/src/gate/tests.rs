@@ -124,6 +124,8 @@ fn the_defaults_allow_what_is_ones_own_and_ask_for_the_rest() {
         (act(client(), GrantVerb::Read, "approval:abc"), "allowed"),
         (own(GrantVerb::Read, "thread:abc"), "allowed"),
         (act(client(), GrantVerb::Read, "thread:abc"), "asks"),
+        (own(GrantVerb::Write, "run:abc"), "allowed"),
+        (act(client(), GrantVerb::Write, "run:abc"), "asks"),
         (own(GrantVerb::Read, "file:/work/src/x"), "allowed"),
         (act(client(), GrantVerb::Read, "file:/etc/passwd"), "asks"),
         (own(GrantVerb::Read, "https://example.org/"), "allowed"),

@@ -10,12 +10,13 @@ use pentad_keeper::attach::{Desk, Explanation, HttpAsk, HttpReady, OpenForm};
 use pentad_keeper::config::ServerEntry;
 use pentad_keeper::{Config, Home};
 use pentad_model::approval::Approval;
+use pentad_model::step::Step;
 use pentad_model::{
     Actor, Event, FormAnswer, IdEnding, Invocation, Outcome, Refusal, RefusalKind, ThreadId, Timestamp,
 };
 use pentad_process::Spawner;
 use pentad_program::{
-    ActivityFilter, Answer, Attachment, Attendance, Environment, SourceStatus, Store, StoreError,
+    ActivityFilter, Answer, Attachment, Attendance, Environment, RunStore, SourceStatus, Store, StoreError,
     ToolSource as _, Verbs,
 };
 use pentad_recipe::RecipeSource;
@@ -41,6 +42,8 @@ pub struct LocalDesk {
     pub followers: Arc<Followers>,
     pub verbs: EngineHandle,
     pub store: Arc<dyn Store>,
+    /// The same journal's runs.
+    pub runs: Arc<dyn RunStore>,
     pub contracts: CatalogContracts,
     pub catalog: Arc<Catalog>,
     pub recipes: Arc<RecipeSource>,
@@ -163,6 +166,8 @@ impl Desk for LocalDesk {
 
     async fn follow(&self, after: u64, limit: usize) -> Result<Vec<Event>, Refusal> {
         loop {
+            // Steps have places of their own: it is the journal's end that is waited beyond, not the last event.
+            let head = self.head().await?;
             let events = self
                 .store
                 .feed(after, limit)
@@ -171,7 +176,23 @@ impl Desk for LocalDesk {
             if !events.is_empty() {
                 return Ok(events);
             }
-            match self.store.changed(after).await {
+            match self.store.changed(head.max(after)).await {
+                Ok(_) => {}
+                Err(StoreError::Closed) => return Ok(Vec::new()),
+                Err(error) => return Err(refused(&error)),
+            }
+        }
+    }
+
+    async fn follow_steps(&self, after: u64, limit: usize) -> Result<Vec<Step>, Refusal> {
+        loop {
+            let head = self.head().await?;
+            let steps = self.runs.step_feed(after, limit).await;
+            let steps = steps.map_err(|error| refused(&error))?;
+            if !steps.is_empty() {
+                return Ok(steps);
+            }
+            match self.store.changed(head.max(after)).await {
                 Ok(_) => {}
                 Err(StoreError::Closed) => return Ok(Vec::new()),
                 Err(error) => return Err(refused(&error)),

@@ -143,6 +143,7 @@ fn face(
             environment,
         }),
         store: Arc::clone(&desk.store),
+        runs: Arc::clone(&desk.runs),
         attachments: Arc::new(Kept {
             store: Arc::clone(&desk.store),
             cap: limits.attachment_bytes,

@@ -31,7 +31,7 @@ use pentad_keeper::attach::Desk;
 use pentad_keeper::{Config, Home, Secrets, known_client_configs};
 use pentad_model::{Name, Timestamp};
 use pentad_process::{Spawner, SpawnerProgram};
-use pentad_program::{Store, ToolAuthor, ToolSource};
+use pentad_program::{RunStore, Store, ToolAuthor, ToolSource};
 use pentad_recipe::{
     Imports, Launchers, Library, OutputBounds, ProcessLaunchers, RecipeSource, Root, RootKind,
 };
@@ -151,6 +151,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         Arc::new(Timestamp::now),
     ));
     let mut space = space(home, config, &store);
+    let runs: Arc<dyn RunStore> = Arc::clone(&journal) as _;
     let author: Arc<dyn ToolAuthor> = Arc::clone(&recipes) as _;
     space.register(Arc::new(ToolsFamily::new(
         Arc::clone(&catalog),
@@ -165,7 +166,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
     }));
     let engine = Engine::new(EngineParts {
         store: Arc::clone(&store),
-        runs: Arc::clone(&journal) as _,
+        runs: Arc::clone(&runs),
         programs: Vec::new(),
         catalog: Arc::clone(&catalog),
         space,
@@ -204,6 +205,7 @@ pub async fn open(home: &Home, config: &Config, lifetime: Lifetime) -> anyhow::R
         followers,
         verbs: EngineHandle(engine),
         store,
+        runs,
         contracts: CatalogContracts {
             catalog: Arc::clone(&catalog),
             recipes: Arc::clone(&recipes),

@@ -9,7 +9,7 @@ use pentad_model::options::{Kind, OptionSpec, VIEW, WRITABLE, form_name, read_op
 use pentad_model::outcome::Product;
 use serde_json::json;
 
-const READABLE: [Family; 13] = [
+const READABLE: [Family; 14] = [
     Family::ToolList,
     Family::Tool,
     Family::Memory,
@@ -17,6 +17,7 @@ const READABLE: [Family; 13] = [
     Family::ThreadList,
     Family::Thread,
     Family::RunList,
+    Family::Run,
     Family::RunJournal,
     Family::RunOutput,
     Family::Activity,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pentad_model::Refusal;
 use pentad_model::event::EventBody;
 use pentad_model::outcome::Product;
 use pentad_model::verb::Write;
+use pentad_model::{Address, Refusal};
 use pentad_program::Durability;
 use serde_json::{Map, json};
 
@@ -18,7 +18,7 @@ pub(crate) async fn write(
     context: &Context,
     write: &Write,
 ) -> Result<Product, Refusal> {
-    let what = Map::from_iter([
+    let mut what = Map::from_iter([
         ("content".to_owned(), json!(write.content)),
         ("delete".to_owned(), json!(write.options.flag("delete"))),
         ("fromUrl".to_owned(), json!(write.options.text("fromUrl"))),
@@ -28,6 +28,9 @@ pub(crate) async fn write(
         ),
         ("tool".to_owned(), json!(write.options.object("tool"))),
     ]);
+    if matches!(write.address, Address::Run(..)) {
+        what.extend(write.options.given());
+    }
     let access = if write.dry_run {
         Access::DryRun(&write.address)
     } else {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pentad_model::approval::Approval;
+use pentad_model::step::Step;
 use pentad_model::{Event, Form, FormAnswer, Invocation};
 use pentad_program::{ActivityFilter, Answer};
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,10 @@ pub(super) enum FaceCall {
         after: u64,
         limit: usize,
     },
+    FollowSteps {
+        after: u64,
+        limit: usize,
+    },
     ServeHttp(HttpAsk),
     Statuses {},
     Forms {},
@@ -51,6 +56,25 @@ pub(super) enum FaceCall {
     OpenAgain {
         server: String,
     },
+}
+
+/// A step as it travels: its place in the journal is no part of the step itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct PlacedStep(u64, Step);
+
+impl PlacedStep {
+    /// Puts places beside steps.
+    pub fn all(steps: Vec<Step>) -> Vec<Self> {
+        steps.into_iter().map(|step| Self(step.journal, step)).collect()
+    }
+
+    /// Puts the place back.
+    pub fn step(self) -> Step {
+        Step {
+            journal: self.0,
+            ..self.1
+        }
+    }
 }
 
 /// An event as it travels: its place in the journal is no part of the event itself.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pentad_model::approval::Approval;
 use pentad_model::invocation::Workspace;
+use pentad_model::step::Step;
 use pentad_model::{
     Actor, Event, Form, FormAnswer, FormId, IdEnding, Invocation, Name, Refusal, RunId, ThreadId, Timestamp,
 };
@@ -131,6 +132,13 @@ pub trait Desk: Verbs {
     /// # Errors
     /// Refuses when the journal cannot be read.
     async fn follow(&self, after: u64, limit: usize) -> Result<Vec<Event>, Refusal>;
+
+    /// Returns steps of runs after a position, oldest first; waits for the first when there is none yet. Empty at the end
+    /// of the journal's life.
+    ///
+    /// # Errors
+    /// Refuses when the journal cannot be read.
+    async fn follow_steps(&self, after: u64, limit: usize) -> Result<Vec<Step>, Refusal>;
 
     /// Serves HTTP until `closing`. What comes in that way has these variables; without any, those of this process.
     ///

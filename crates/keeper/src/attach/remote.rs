@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pentad_model::approval::Approval;
+use pentad_model::step::Step;
 use pentad_model::{
     Actor, Event, FormAnswer, IdEnding, Invocation, Outcome, Refusal, RefusalKind, ThreadId, Verb,
 };
@@ -15,7 +16,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{FaceCall, KeeperCall, Placed, Said};
+use super::calls::{FaceCall, KeeperCall, Placed, PlacedStep, Said};
 use super::desk::{Desk, Explanation, HttpAsk, HttpReady, OpenForm};
 use super::find::{FindError, Launch, find};
 use super::frame::{Attach, Variables};
@@ -285,6 +286,18 @@ impl Desk for Remote {
                 .map(Placed::event)
                 .collect()),
             // Whoever follows does not start a keeper that was stopped.
+            Err(CallError::Link(LinkError::Interrupted)) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn follow_steps(&self, after: u64, limit: usize) -> Result<Vec<Step>, Refusal> {
+        let call = FaceCall::FollowSteps { after, limit };
+        match self.call(&call, &Attendance::default(), false).await {
+            Ok(value) => Ok(read::<Vec<PlacedStep>>(value)?
+                .into_iter()
+                .map(PlacedStep::step)
+                .collect()),
             Err(CallError::Link(LinkError::Interrupted)) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{FaceCall, KeeperCall, Placed, Said};
+use super::calls::{FaceCall, KeeperCall, Placed, PlacedStep, Said};
 use super::desk::Desk;
 use super::frame::{Role, Variables};
 use super::link::{Answering, Incoming, Link};
@@ -140,6 +140,10 @@ impl Session {
             FaceCall::Activity(filter) => to_value(&Placed::all(desk.activity(filter).await?)),
             FaceCall::Follow { after, limit } => tokio::select! {
                 events = desk.follow(after, limit) => to_value(&Placed::all(events?)),
+                () = incoming.cancel.cancelled() => Ok(Value::Array(Vec::new())),
+            },
+            FaceCall::FollowSteps { after, limit } => tokio::select! {
+                steps = desk.follow_steps(after, limit) => to_value(&PlacedStep::all(steps?)),
                 () = incoming.cancel.cancelled() => Ok(Value::Array(Vec::new())),
             },
             FaceCall::Statuses {} => to_value(&desk.statuses().await?),

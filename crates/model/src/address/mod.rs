@@ -29,7 +29,7 @@ pub const FORMS: &[(&str, &str)] = &[
     ("~/self", "this agent: grants, memory, workspace"),
     ("thread:[<id>]", "conversations; thread: lists and searches"),
     (
-        "run:[<id|name>][/journal|/output|/artifacts[/<name>]]",
+        "run:[<id|name>][/why|/journal|/output|/artifacts[/<name>]]",
         "executions; run: lists",
     ),
     ("approval:[<id>]", "requests for a person's approval"),
@@ -151,7 +151,7 @@ impl Address {
             Self::Thread(None) => Family::ThreadList,
             Self::Thread(Some(_)) => Family::Thread,
             Self::Run(None, _) => Family::RunList,
-            Self::Run(Some(_), RunPart::Record | RunPart::Artifacts) => Family::Run,
+            Self::Run(Some(_), RunPart::Record | RunPart::Why | RunPart::Artifacts) => Family::Run,
             Self::Run(Some(_), RunPart::Journal) => Family::RunJournal,
             Self::Run(Some(_), RunPart::Output | RunPart::Artifact(_)) => Family::RunOutput,
             Self::Approval(_) => Family::Approvals,

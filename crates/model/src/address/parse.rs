@@ -116,6 +116,7 @@ fn run(text: &str, rest: &str) -> Result<Address, Refusal> {
     })?;
     let part = match part.split_once('/').unwrap_or((part, "")) {
         ("", "") => RunPart::Record,
+        ("why", "") => RunPart::Why,
         ("journal", "") => RunPart::Journal,
         ("output", "") => RunPart::Output,
         ("artifacts", "") => RunPart::Artifacts,
@@ -126,6 +127,7 @@ fn run(text: &str, rest: &str) -> Result<Address, Refusal> {
         ),
         _ => {
             return Err(refuse(text, "A run has no such part.").supported([
+                "/why",
                 "/journal",
                 "/output",
                 "/artifacts",

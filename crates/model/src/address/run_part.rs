@@ -40,6 +40,8 @@ impl fmt::Display for RunName {
 pub enum RunPart {
     /// The record: status, grants, budget, plan.
     Record,
+    /// Why it stands where it stands.
+    Why,
     /// What it did, step by step.
     Journal,
     /// The complete output.
@@ -54,6 +56,7 @@ impl fmt::Display for RunPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Record => Ok(()),
+            Self::Why => f.write_str("/why"),
             Self::Journal => f.write_str("/journal"),
             Self::Output => f.write_str("/output"),
             Self::Artifacts => f.write_str("/artifacts"),

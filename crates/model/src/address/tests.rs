@@ -21,6 +21,7 @@ fn every_form_parses_and_prints_back() {
         "run:",
         "run:build-7",
         "run:build-7/journal",
+        "run:build-7/why",
         "run:abcdefgh/output",
         "run:x/artifacts",
         "run:x/artifacts/report.pdf",
@@ -61,7 +62,7 @@ fn unknown_addresses_are_refused_with_the_supported_forms() {
     let refusal = Address::parse("/etc/passwd").unwrap_err();
     insta::assert_snapshot!(refusal.to_text(), @r"
     '/etc/passwd' is no address of this space.
-    Supported: ~/memory/<path>, ~/tools/[<source>/]<name>, ~/triggers/<name>, ~/channels/<name>, ~/self, thread:[<id>], run:[<id|name>][/journal|/output|/artifacts[/<name>]], approval:[<id>], activity:, attachment:<cid>, hm://…, ipfs://…, https://…, file:<path>, mcp:<server>/<uri>, agent:<name>.
+    Supported: ~/memory/<path>, ~/tools/[<source>/]<name>, ~/triggers/<name>, ~/channels/<name>, ~/self, thread:[<id>], run:[<id|name>][/why|/journal|/output|/artifacts[/<name>]], approval:[<id>], activity:, attachment:<cid>, hm://…, ipfs://…, https://…, file:<path>, mcp:<server>/<uri>, agent:<name>.
     Next: for a file on disk write file:/etc/passwd
     ");
     for text in [

@@ -148,6 +148,16 @@ pub struct Budget {
     pub depth: Option<u64>,
 }
 
+impl Budget {
+    /// Reads limits as people and models write them: `wallSeconds`, `tokens`, `costUsd`, `children`, `depth`.
+    ///
+    /// # Errors
+    /// Refuses unknown limits and values that are none.
+    pub fn parse(given: &Map<String, Value>) -> Result<Self, Refusal> {
+        parse::budget(given)
+    }
+}
+
 /// A parsed `delegate`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delegate {

@@ -1,10 +1,10 @@
 //! From a verb's argument object to a typed request.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::fields::{Fields, type_name};
 use super::{Budget, Call, Delegate, Format, PlanUpdate, Read, Request, Verb, Work, Write};
-use crate::address::Address;
+use crate::address::{Address, RunPart};
 use crate::contract::arguments;
 use crate::id::IdEnding;
 use crate::options::{self, Options};
@@ -45,6 +45,15 @@ fn read(fields: &Fields<'_>) -> Result<Read, Refusal> {
 fn write(fields: &Fields<'_>) -> Result<Write, Refusal> {
     let dry_run = fields.flag("dryRun", false)?;
     let address = Address::parse(fields.required("address")?)?;
+    if let Address::Run(Some(run), part) = &address
+        && *part != RunPart::Record
+    {
+        let message = format!("{address} cannot be written.");
+        return Err(
+            Refusal::new(RefusalKind::NotSupported, address.to_string(), message)
+                .next_step(format!("write run:{run} steers the run itself")),
+        );
+    }
     let content = fields.text("content")?.map(str::to_owned);
     let options = Options::for_write(address.family(), &fields.object("options")?)?;
     options::check_dry_run(address.family(), dry_run)?;
@@ -131,7 +140,7 @@ fn delegate(fields: &Fields<'_>) -> Result<Delegate, Refusal> {
         agent,
         tools: fields.texts("tools")?,
         output,
-        budget: budget(fields)?,
+        budget: budget(&fields.object("budget")?)?,
         awaits: fields.flag("await", true)?,
         thread: thread(fields)?,
     })
@@ -139,9 +148,9 @@ fn delegate(fields: &Fields<'_>) -> Result<Delegate, Refusal> {
 
 const BUDGET_KEYS: [&str; 5] = ["wallSeconds", "tokens", "costUsd", "children", "depth"];
 
-fn budget(fields: &Fields<'_>) -> Result<Budget, Refusal> {
+pub(super) fn budget(given: &Map<String, Value>) -> Result<Budget, Refusal> {
     let mut budget = Budget::default();
-    for (key, value) in fields.object("budget")? {
+    for (key, value) in given {
         let refuse = |why: &str| {
             Refusal::new(
                 RefusalKind::BadRequest,

@@ -17,20 +17,25 @@ pub(super) enum Detail {
     Full,
 }
 
-/// Returns one event as text: a line, and with full detail a block.
+/// Returns one event as text, under its number in its thread: a line, and with full detail a block.
 pub(super) fn markdown(event: &Event, detail: Detail) -> String {
-    let actor = match &event.caller.on_behalf_of {
-        Some(other) => format!("{} for {other}", event.caller.actor),
-        None => event.caller.actor.to_string(),
-    };
+    numbered(event, event.seq, detail)
+}
+
+/// Returns one event as text, under its place in the journal.
+pub(super) fn placed(event: &Event, detail: Detail) -> String {
+    numbered(event, event.position, detail)
+}
+
+fn numbered(event: &Event, number: u64, detail: Detail) -> String {
+    let actor = show::caller(&event.caller);
     let (headline, block) = body(&event.body, detail);
     let run = match (&event.run, &event.body) {
         (Some(run), EventBody::RunStarted { .. } | EventBody::RunStatus { .. }) => format!(" (run:{run})"),
         _ => String::new(),
     };
     format!(
-        "[{}] {} {actor} {headline}{run}\n{block}",
-        event.seq,
+        "[{number}] {} {actor} {headline}{run}\n{block}",
         show::time(event.at)
     )
 }
@@ -123,13 +128,7 @@ const fn status_word(status: Status) -> &'static str {
 /// Returns a run's status with what it waits for.
 pub(super) fn status_of(status: RunStatus) -> String {
     match status {
-        RunStatus::Waiting(reason) => {
-            let reason = serde_json::to_value(reason)
-                .ok()
-                .and_then(|value| value.as_str().map(str::to_owned))
-                .unwrap_or_default();
-            format!("waiting for {reason}")
-        }
+        RunStatus::Waiting(reason) => format!("waiting for {}", reason.word()),
         other => other.word().to_owned(),
     }
 }
@@ -138,6 +137,18 @@ pub(super) fn status_of(status: RunStatus) -> String {
 pub(super) fn error_of(error: Option<&RunError>) -> String {
     error.map_or_else(String::new, |error| {
         format!(": {} ({})", show::line(&error.message, 300), error.code)
+    })
+}
+
+/// Returns the same in a few words, for lists in which the whole sentence is too much.
+pub(super) fn short_error_of(error: Option<&RunError>) -> String {
+    error.map_or_else(String::new, |error| {
+        let sentence = pentad_model::text::first_sentence(&error.message, 120);
+        format!(
+            ": {} ({})",
+            show::line(&sentence, 120),
+            show::line(&error.code, 40)
+        )
     })
 }
 

@@ -58,6 +58,18 @@ impl MemoryStore {
     }
 
     pub fn event(&self, thread: ThreadId, run: Option<RunId>, actor: &str, body: EventBody) {
+        let position = self.state.lock().unwrap().events.len() as u64 + 1;
+        self.event_at(position, thread, run, actor, body);
+    }
+
+    pub fn event_at(
+        &self,
+        position: u64,
+        thread: ThreadId,
+        run: Option<RunId>,
+        actor: &str,
+        body: EventBody,
+    ) {
         let mut state = self.state.lock().unwrap();
         let seq = state.events.iter().filter(|event| event.thread == thread).count() as u64 + 1;
         let new = NewEvent {
@@ -69,16 +81,16 @@ impl MemoryStore {
             body,
         };
         let mut event = Event::place(new, seq, [0; 32]);
-        event.position = state.events.len() as u64 + 1;
+        event.position = position;
         state.events.push(event);
     }
 }
 
-fn missing<T>(what: &str) -> Result<T, StoreError> {
+pub fn missing<T>(what: &str) -> Result<T, StoreError> {
     Err(StoreError::NotFound(format!("there is no {what}")))
 }
 
-fn unused<T>() -> Result<T, StoreError> {
+pub fn unused<T>() -> Result<T, StoreError> {
     Err(StoreError::Unusable("not part of these tests".to_owned()))
 }
 
@@ -190,7 +202,7 @@ impl Store for MemoryStore {
             .collect())
     }
     async fn head(&self) -> Result<u64, StoreError> {
-        unused()
+        Ok(u64::MAX >> 1)
     }
     async fn changed(&self, _: u64) -> Result<u64, StoreError> {
         unused()
@@ -207,8 +219,10 @@ impl Store for MemoryStore {
     async fn change_run(&self, _: RunChange, _: Vec<NewEvent>, _: Durability) -> Result<(), StoreError> {
         unused()
     }
-    async fn run(&self, _: RunId) -> Result<Run, StoreError> {
-        unused()
+    async fn run(&self, id: RunId) -> Result<Run, StoreError> {
+        let state = self.state.lock().unwrap();
+        let found = state.runs.iter().find(|run| run.id == id).cloned();
+        found.map_or_else(|| missing(&format!("run {id}")), Ok)
     }
     async fn find_run(&self, name: &Name) -> Result<Run, StoreError> {
         let state = self.state.lock().unwrap();

@@ -13,11 +13,12 @@ use pentad_model::approval::{Approval, ApprovalState, Subject};
 use pentad_model::event::{Event, EventBody, NewEvent};
 use pentad_model::invocation::Workspace;
 use pentad_model::plan::Plan;
-use pentad_model::run::Run;
+use pentad_model::run::{Run, RunStatus, Terms, Usage};
+use pentad_model::step::{Completion, NewStep, Step, StepBody};
 use pentad_model::thread::Thread;
 use pentad_model::{
-    Actor, ApprovalId, CallId, Caller, IdEnding, Invocation, Name, Outcome, Refusal, RunId, Status, ThreadId,
-    Timestamp,
+    Actor, ApprovalId, CallId, Caller, GrantSet, IdEnding, Invocation, Name, Outcome, Refusal, RunId, Status,
+    ThreadId, Timestamp,
 };
 use pentad_program::*;
 use pentad_web::{Access, Attachments, Face, Tokens, listen, serve};
@@ -71,6 +72,8 @@ impl Verbs for Echo {
 /// A journal in memory that only feeds.
 pub struct Feeding {
     pub events: Mutex<Vec<Event>>,
+    pub steps: Mutex<Vec<Step>>,
+    pub owners: Mutex<BTreeMap<RunId, Actor>>,
     pub head: watch::Sender<u64>,
 }
 
@@ -88,9 +91,33 @@ impl Feeding {
             },
         };
         let mut event = Event::place(new, 1, [0; 32]);
-        event.position = events.len() as u64 + 1;
+        event.position = *self.head.borrow() + 1;
+        let position = event.position;
         events.push(event);
-        let _ = self.head.send_replace(events.len() as u64);
+        let _ = self.head.send_replace(position);
+    }
+
+    /// Starts a run, which is a fact of no event here.
+    pub fn run_of(&self, actor: Actor) -> RunId {
+        let run = RunId::generate();
+        self.owners.lock().unwrap().insert(run, actor);
+        run
+    }
+
+    pub fn step(&self, run: RunId, text: &str) {
+        let mut steps = self.steps.lock().unwrap();
+        let new = NewStep {
+            at: Timestamp(0),
+            by: None,
+            body: StepBody::Note {
+                text: text.to_owned(),
+            },
+        };
+        let mut step = Step::place(new, run, steps.len() as u64 + 1, [0; 32]);
+        step.journal = *self.head.borrow() + 1;
+        let position = step.journal;
+        steps.push(step);
+        let _ = self.head.send_replace(position);
     }
 }
 
@@ -150,8 +177,32 @@ impl Store for Feeding {
     async fn change_run(&self, _: RunChange, _: Vec<NewEvent>, _: Durability) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
-    async fn run(&self, _: RunId) -> Result<Run, StoreError> {
-        Err(StoreError::Closed)
+    async fn run(&self, id: RunId) -> Result<Run, StoreError> {
+        let owners = self.owners.lock().unwrap();
+        let actor = owners
+            .get(&id)
+            .ok_or_else(|| StoreError::NotFound(format!("there is no run {id}")))?;
+        Ok(Run {
+            id,
+            parent: None,
+            thread: ThreadId::generate(),
+            name: None,
+            title: "x".to_owned(),
+            tool: None,
+            tool_cid: None,
+            caller: actor.clone().into(),
+            status: RunStatus::Running,
+            grants: GrantSet::everything(),
+            input: serde_json::Value::Null,
+            terms: Terms::default(),
+            usage: Usage::default(),
+            canceling: false,
+            output: None,
+            error: None,
+            stored: BTreeMap::new(),
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+        })
     }
     async fn find_run(&self, _: &Name) -> Result<Run, StoreError> {
         Err(StoreError::Closed)
@@ -202,6 +253,86 @@ impl Store for Feeding {
         Err(StoreError::Closed)
     }
     async fn attachment(&self, _: &str) -> Result<Attachment, StoreError> {
+        Err(StoreError::Closed)
+    }
+}
+
+#[async_trait]
+impl RunStore for Feeding {
+    async fn step_feed(&self, after: u64, limit: usize) -> Result<Vec<Step>, StoreError> {
+        let steps = self.steps.lock().unwrap();
+        let found = steps.iter().filter(|step| step.journal > after);
+        Ok(found.take(limit).cloned().collect())
+    }
+    async fn beat(&self) -> Result<(), StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn executors(&self) -> Result<Vec<Executor>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn retire(&self, _: Vec<u64>, _: Timestamp) -> Result<Retired, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn claim(&self, _: usize, _: Timestamp) -> Result<Vec<Run>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn mail(&self, _: usize) -> Result<Vec<RunId>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn steps(&self, _: RunId, _: u64, _: usize) -> Result<StepPage, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn waits(&self, _: RunId) -> Result<Vec<Wait>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn advance(&self, _: Advance, _: Durability) -> Result<Advanced, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn take(&self, _: RunId, _: u64, _: Timestamp) -> Result<Vec<Step>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn park(&self, _: RunId, _: Timestamp) -> Result<bool, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn settle(&self, _: Settlement, _: Durability) -> Result<Settled, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn send(
+        &self,
+        _: RunId,
+        _: &str,
+        _: serde_json::Value,
+        _: Caller,
+        _: Timestamp,
+    ) -> Result<Delivery, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn answer_wait(
+        &self,
+        _: RunId,
+        _: u32,
+        _: Completion,
+        _: Caller,
+        _: Timestamp,
+    ) -> Result<(), StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn fire(&self, _: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn cancel(&self, _: RunId, _: Caller, _: String, _: Timestamp) -> Result<Canceling, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn children(&self, _: RunId, _: usize) -> Result<Vec<Run>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn counts(&self, _: Option<RunId>) -> Result<RunCounts, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn verify_run(&self, _: RunId) -> Result<Option<u64>, StoreError> {
+        Err(StoreError::Closed)
+    }
+    async fn stirred(&self, _: u64) -> Result<u64, StoreError> {
         Err(StoreError::Closed)
     }
 }
@@ -259,6 +390,8 @@ pub async fn start() -> Served {
     });
     let store = Arc::new(Feeding {
         events: Mutex::default(),
+        steps: Mutex::default(),
+        owners: Mutex::default(),
         head: watch::channel(0).0,
     });
     let dir = tempfile::tempdir().unwrap();
@@ -287,7 +420,8 @@ pub fn face(echo: Arc<Echo>, store: Arc<Feeding>, access: Access, uploads: &Path
     };
     Face {
         verbs: echo,
-        store,
+        store: store.clone(),
+        runs: store,
         attachments: Arc::new(Counting),
         access,
         hosts: vec!["pentad.lan".to_owned()],

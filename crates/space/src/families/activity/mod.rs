@@ -1,36 +1,48 @@
 //! `activity:`: what happened, over all threads.
 
+mod steps;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use pentad_model::address::{Address, Family};
-use pentad_model::event::Event;
 use pentad_model::options::Options;
 use pentad_model::outcome::Product;
 use pentad_model::refusal::{Refusal, RefusalKind};
 use pentad_model::verb::Read;
 use pentad_model::{Actor, Timestamp, Verb};
-use pentad_program::{ActivityFilter, Store};
-use serde_json::{Map, Value, json};
+use pentad_program::{ActivityFilter, Store, StoreError};
+use serde_json::{Value, json};
 
+use self::steps::{Entry, Stretch};
 use super::events::{self, Detail};
 use super::misdirected;
-use super::run::thread_option;
+use super::run::{step_line, thread_option};
+use crate::durable::DurableRuns;
 use crate::family::AddressFamily;
+use crate::limits::SpaceLimits;
 use crate::scene::Scene;
 use crate::show;
 use crate::trouble::from_store;
 
 const DEFAULT_LIMIT: usize = 50;
+/// Options that the next page has as well.
+const SAME: [&str; 6] = ["actor", "verb", "thread", "since", "until", "steps"];
 
 /// Serves `activity:`.
 pub(crate) struct ActivityFamily {
     store: Arc<dyn Store>,
+    durable: Arc<DurableRuns>,
+    limits: SpaceLimits,
 }
 
 impl ActivityFamily {
-    pub(crate) const fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+    pub(crate) const fn new(store: Arc<dyn Store>, durable: Arc<DurableRuns>, limits: SpaceLimits) -> Self {
+        Self {
+            store,
+            durable,
+            limits,
+        }
     }
 }
 
@@ -46,14 +58,26 @@ impl AddressFamily for ActivityFamily {
         }
         let limit = read.options.limit(DEFAULT_LIMIT);
         let filter = filter(self.store.as_ref(), &read.options, limit + 1).await?;
-        let mut found = self
-            .store
-            .activity(filter)
-            .await
-            .map_err(|error| from_store("activity:", &error))?;
+        let stretch = if read.options.flag("steps") {
+            let runs = self.durable.required("activity:")?;
+            steps::newest(self.store.as_ref(), runs, &filter, limit, self.limits.scan_events).await
+        } else {
+            self.events(filter, limit).await
+        }
+        .map_err(|error| from_store("activity:", &error))?;
+        Ok(product(&stretch, limit, &read.options))
+    }
+}
+
+impl ActivityFamily {
+    async fn events(&self, filter: ActivityFilter, limit: usize) -> Result<Stretch, StoreError> {
+        let mut found = self.store.activity(filter).await?;
         let more = found.len() > limit;
         found.truncate(limit);
-        Ok(product(&found, more, limit, &read.options))
+        Ok(Stretch {
+            next: found.last().filter(|_| more).map(|last| last.position),
+            entries: found.into_iter().map(Entry::Event).collect(),
+        })
     }
 }
 
@@ -97,32 +121,39 @@ async fn filter(store: &dyn Store, options: &Options, limit: usize) -> Result<Ac
     })
 }
 
-fn product(found: &[Event], more: bool, limit: usize, options: &Options) -> Product {
+fn product(stretch: &Stretch, limit: usize, options: &Options) -> Product {
     let mut text = "# Activity, newest first\n\n".to_owned();
-    for event in found {
-        text.push_str(&format!(
-            "thread:{} {}",
-            event.thread,
-            events::markdown(event, Detail::Names)
-        ));
-    }
-    if found.is_empty() {
-        text.push_str("Nothing.\n");
-    }
-    let list: Vec<Value> = found.iter().map(events::value).collect();
-    let mut value = json!({"events": list, "more": more});
-    if more && let Some(last) = found.last() {
-        let mut again = Map::new();
-        for key in ["actor", "verb", "thread", "since", "until"] {
-            if let Some(given) = options.text(key) {
-                again.insert(key.to_owned(), json!(given));
+    let (mut events, mut steps): (Vec<Value>, Vec<Value>) = Default::default();
+    for entry in &stretch.entries {
+        match entry {
+            Entry::Event(event) => {
+                let line = events::markdown(event, Detail::Names);
+                text.push_str(&format!("thread:{} {line}", event.thread));
+                events.push(events::value(event));
+            }
+            Entry::Step(step) => {
+                text.push_str(&format!("run:{} {}", step.run, step_line(step)));
+                steps.push(step.shown());
             }
         }
+    }
+    if stretch.entries.is_empty() {
+        text.push_str("Nothing.\n");
+    }
+    let mut value = json!({"events": events, "more": stretch.next.is_some()});
+    if options.flag("steps")
+        && let Some(map) = value.as_object_mut()
+    {
+        map.insert("steps".to_owned(), Value::Array(steps));
+    }
+    if let Some(next) = stretch.next {
+        let mut again = options.given();
+        again.retain(|key, _| SAME.contains(&key.as_str()));
         again.insert("limit".to_owned(), json!(limit));
-        again.insert("after".to_owned(), json!(last.position.to_string()));
+        again.insert("after".to_owned(), json!(next.to_string()));
         text.push_str(&show::more("activity:", &Value::Object(again)));
         if let Some(map) = value.as_object_mut() {
-            map.insert("next".to_owned(), json!(last.position.to_string()));
+            map.insert("next".to_owned(), json!(next.to_string()));
         }
     }
     Product::text(text, "activity:").value(value)

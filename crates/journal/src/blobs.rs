@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
+use pentad_fail::{Point, point};
 use pentad_model::text;
 use pentad_program::{BlobRef, StoreError};
 use rustix::fs::OFlags;
@@ -159,7 +160,7 @@ impl Blobs {
         let place = self.place(&hash)?;
         if !is_there(&place, bytes) {
             make_folder(&place)?;
-            file.sync_all().map_err(failed)?;
+            sync_file(&file).map_err(failed)?;
             std::fs::rename(hidden, &place).map_err(|e| file_error(&place, &e))?;
             sync_folder(&place)?;
         }
@@ -286,14 +287,24 @@ fn make_folder(place: &Path) -> Result<(), StoreError> {
 }
 
 fn keep(file: NamedTempFile, place: &Path) -> Result<(), StoreError> {
-    file.as_file().sync_all().map_err(|e| file_error(place, &e))?;
+    sync_file(file.as_file()).map_err(|e| file_error(place, &e))?;
     file.persist(place).map_err(|e| file_error(place, &e.error))?;
     sync_folder(place)
 }
 
+fn sync_file(file: &File) -> std::io::Result<()> {
+    point(Point::BlobFileSyncBefore);
+    file.sync_all()?;
+    point(Point::BlobFileSyncAfter);
+    Ok(())
+}
+
 fn sync_folder(place: &Path) -> Result<(), StoreError> {
     let folder = place.parent().unwrap_or(place);
+    point(Point::BlobFolderSyncBefore);
     File::open(folder)
         .and_then(|folder| folder.sync_all())
-        .map_err(|e| file_error(folder, &e))
+        .map_err(|e| file_error(folder, &e))?;
+    point(Point::BlobFolderSyncAfter);
+    Ok(())
 }

@@ -18,7 +18,11 @@ use pentad_run::{Invoker, Limits, Runtime, RuntimeParts, SystemClock, Takes, pro
 use serde_json::Value;
 
 use crate::command::{Commands, MARK};
+use crate::power;
 use crate::scenario::{Scenario, Submission, Told, ToldRun};
+
+/// Names the file into which everything is recorded that is done to the database.
+pub const RECORD: &str = "PENTAD_TEST_RECORD";
 
 const MANY: usize = 10_000;
 /// How long all may take; a host that hangs says so itself.
@@ -40,13 +44,16 @@ impl Invoker for NoVerbs {
 }
 
 /// Executes a scenario to its end and prints what came of it.
-pub fn main(state: &Path, scenario: &Path) -> ExitCode {
-    let scenario: Scenario = serde_json::from_slice(&std::fs::read(scenario).unwrap()).unwrap();
+pub fn main(state: &Path, scenario_path: &Path) -> ExitCode {
+    let scenario: Scenario = serde_json::from_slice(&std::fs::read(scenario_path).unwrap()).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap();
+    if let Some(log) = std::env::var_os(RECORD) {
+        power::record(log.as_ref(), &scenario_path.with_file_name("witness"));
+    }
     std::thread::spawn(|| {
         std::thread::sleep(LIMIT);
         eprintln!("The runs have not ended within {LIMIT:?}.");
@@ -90,8 +97,10 @@ async fn execute(state: &Path, scenario: &Scenario) -> Told {
         let mut ended = runtime.ended(submission.id).await.unwrap();
         while let Some(next) = result_of(&journal, &ended).await.get("continuedAs") {
             let next: RunId = serde_json::from_value(next.clone()).unwrap();
+            power::said(&format!("ended {}", ended.id));
             ended = runtime.ended(next).await.unwrap();
         }
+        power::said(&format!("ended {}", ended.id));
     }
     assert!(runtime.shutdown(END).await, "something did not end");
     let told = tell(&journal, thread).await;
@@ -144,6 +153,7 @@ async fn submit(journal: &Journal, runtime: &Runtime, thread: ThreadId, wanted: 
         at: Timestamp::now(),
     };
     runtime.submit(new, Vec::new()).await.unwrap();
+    power::said(&format!("submitted {}", wanted.id));
 }
 
 /// Returns a run's result, wherever it is kept.

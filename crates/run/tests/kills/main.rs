@@ -1,4 +1,5 @@
-//! Kills a process that executes durable runs, at every fail point and at random moments, and counts what it did.
+//! Kills a process that executes durable runs, at every fail point, at random moments, and by loss of power, and counts
+//! what it did.
 //!
 //! This program is driver and victim: `kills host STATE SCENARIO` executes a scenario on a journal, and the tests start
 //! it so, kill it, start it again without a fail point, and compare what the journal says with what a file outside of it
@@ -20,6 +21,7 @@ mod check;
 mod command;
 mod every_point;
 mod host;
+mod power;
 mod process;
 mod random;
 mod scenario;
@@ -29,9 +31,10 @@ use std::process::ExitCode;
 
 type Test = (&'static str, fn());
 
-const TESTS: [Test; 2] = [
+const TESTS: [Test; 3] = [
     ("kill_at_every_point", every_point::test),
     ("kill_at_random_moments", random::test),
+    ("kill_by_loss_of_power", power::test),
 ];
 
 fn main() -> ExitCode {

@@ -15,10 +15,11 @@ const LATEST: Duration = Duration::from_millis(60);
 const AT_ONCE: usize = 4;
 
 /// SplitMix64: small, and the same everywhere for one seed.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    /// Returns a number below `sides`.
+    pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,7 +28,8 @@ impl Dice {
     }
 }
 
-fn seed() -> u64 {
+/// Returns the seed that is given, or a new one.
+pub fn seed() -> u64 {
     let given = std::env::var("PENTAD_TEST_SEED").ok();
     given.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

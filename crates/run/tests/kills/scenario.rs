@@ -83,6 +83,7 @@ impl Scenario {
         let (program, input, expected) = match name {
             "keyed" | "stored" => ("sequence", keyed(6), 1),
             "never" => ("sequence", never(8), 1),
+            "long" => ("sequence", never(900), 1),
             "fan-out" => ("fan-out", fan(keyed(3)), 6),
             "fan-out-never" => ("fan-out", fan(never(3)), 6),
             "waiter" => ("waiter", json!({"event": "go", "count": 6}), 1),

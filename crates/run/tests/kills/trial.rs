@@ -13,6 +13,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::check::check;
+use crate::host::RECORD;
 use crate::process::{self, END, Mode};
 use crate::scenario::{Scenario, Sending, Told};
 
@@ -69,7 +70,8 @@ impl Trial {
         }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// Returns the path of something of this trial.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
@@ -120,6 +122,18 @@ impl Trial {
         passed.lines().map(line).collect()
     }
 
+    /// Runs to the end with a record of everything that is done to the database.
+    pub fn recorded(&self, log: &std::path::Path) {
+        let mut host = self.start(&[(RECORD, log.to_str().unwrap())]);
+        let status = process::within(&mut host, END);
+        assert_eq!(self.judge(status), Ok(End::Finished), "{}", self.said());
+    }
+
+    /// Leaves everything where it is.
+    pub fn keep(self) {
+        println!("kept: {}", self.dir.keep().display());
+    }
+
     fn judge(&self, status: Option<std::process::ExitStatus>) -> Result<End, String> {
         use std::os::unix::process::ExitStatusExt as _;
         match status {
@@ -136,7 +150,10 @@ impl Trial {
 
     /// Lets a host run to the end, and compares what it tells with the witness.
     pub fn finish(mut self, last: End) -> Result<(), String> {
-        let checked = self.finished(last);
+        let sender = self.sender.take();
+        let finished = self.finished(last);
+        let sent = sender.map_or(Ok(()), |sender| sender.join().unwrap());
+        let checked = finished.and(sent);
         if checked.is_err() {
             let kept = self.dir.keep();
             return checked.map_err(|why| format!("{why} (kept: {})", kept.display()));
@@ -144,16 +161,14 @@ impl Trial {
         checked
     }
 
-    fn finished(&mut self, last: End) -> Result<(), String> {
+    /// Does the same, and leaves the trial to whoever goes on with it.
+    pub fn finished(&self, last: End) -> Result<(), String> {
         if last == End::Killed {
             let mut host = self.start(&[]);
             let status = process::within(&mut host, END);
             if self.judge(status)? != End::Finished {
                 return Err("the last host was killed by somebody else".to_owned());
             }
-        }
-        if let Some(sender) = self.sender.take() {
-            sender.join().unwrap()?;
         }
         if !process::none_left(&self.mark) {
             return Err("a process is left".to_owned());

@@ -20,6 +20,7 @@ use serde_json::Value;
 use crate::command::{Commands, MARK};
 use crate::power;
 use crate::scenario::{Scenario, Submission, Told, ToldRun};
+use crate::talker::Talker;
 
 /// Names the file into which everything is recorded that is done to the database.
 pub const RECORD: &str = "PENTAD_TEST_RECORD";
@@ -67,13 +68,19 @@ pub fn main(state: &Path, scenario_path: &Path) -> ExitCode {
 
 async fn execute(state: &Path, scenario: &Scenario) -> Told {
     let mut programs = programs::all();
+    programs.push(Arc::new(Talker));
     let mut spawner = None;
     if scenario.runs.iter().any(|run| run.program == "commands") {
         let commands = Commands::new(std::env::var(MARK).unwrap_or_default());
         spawner = Some(commands.spawner());
         programs.push(Arc::new(commands));
     }
-    let journal = Arc::new(Journal::open(state, JournalOptions::default()).unwrap());
+    let options = JournalOptions {
+        // Somebody outside is heard soon.
+        poll: Duration::from_millis(2),
+        ..JournalOptions::default()
+    };
+    let journal = Arc::new(Journal::open(state, options).unwrap());
     let runtime = Runtime::new(RuntimeParts {
         store: Arc::clone(&journal) as _,
         runs: Arc::clone(&journal) as _,
@@ -81,8 +88,7 @@ async fn execute(state: &Path, scenario: &Scenario) -> Told {
         clock: Arc::new(SystemClock),
         programs,
         limits: Limits {
-            // Whatever waits is parked at once, so that each wake is a replay.
-            linger: Duration::ZERO,
+            linger: if scenario.lingers { LIMIT } else { Duration::ZERO },
             active: 4,
             inline_bytes: scenario.inline_bytes,
             ..Limits::default()
@@ -178,6 +184,10 @@ async fn tell(journal: &Journal, thread: ThreadId) -> Told {
         let settles =
             |body: &EventBody| matches!(body, EventBody::RunStatus { status, .. } if status.is_settled());
         runs.push(ToldRun {
+            lines: events
+                .iter()
+                .filter(|event| matches!(event.body, EventBody::Log { .. }))
+                .count(),
             output: result_of(journal, &run).await,
             steps: journal.steps(run.id, 0, MANY).await.unwrap().steps,
             settlements: events.iter().filter(|event| settles(&event.body)).count(),

@@ -21,10 +21,12 @@ mod check;
 mod command;
 mod every_point;
 mod host;
+mod outside;
 mod power;
 mod process;
 mod random;
 mod scenario;
+mod talker;
 mod trial;
 
 use std::process::ExitCode;

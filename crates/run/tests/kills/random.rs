@@ -82,7 +82,7 @@ pub fn test() {
 fn one(dice: &mut Dice) -> Result<usize, String> {
     let kind = usize::try_from(dice.roll(NAMES.len() as u64)).unwrap();
     let name = NAMES[kind];
-    let trial = Trial::new(name);
+    let trial = Trial::new(name, dice.roll(2) == 0);
     let mut kills = 0;
     let mut last = End::Killed;
     for _ in 0..=dice.roll(IN_A_ROW) {

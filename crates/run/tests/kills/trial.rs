@@ -4,18 +4,15 @@ use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
 use std::process::Child;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pentad_journal::{Journal, JournalOptions};
-use pentad_model::{Actor, Timestamp};
-use pentad_program::{RunStore as _, StoreError};
-use serde_json::json;
 use tempfile::TempDir;
 
 use crate::check::check;
 use crate::host::RECORD;
+use crate::outside;
 use crate::process::{self, END, Mode};
-use crate::scenario::{Scenario, Sending, Told};
+use crate::scenario::{Scenario, Told};
 
 /// A fail point to be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,19 +35,19 @@ pub struct Trial {
     dir: TempDir,
     scenario: Scenario,
     mark: String,
-    sender: Option<JoinHandle<Result<(), String>>>,
+    outside: Option<JoinHandle<Result<(), String>>>,
 }
 
 impl Trial {
     /// Makes a state folder for a scenario, in memory where the system has a place for that.
-    pub fn new(name: &str) -> Self {
+    pub fn new(name: &str, lingers: bool) -> Self {
         let shared = PathBuf::from("/dev/shm");
         let builder =
             |place: &std::path::Path| tempfile::Builder::new().prefix("pentad-kills-").tempdir_in(place);
         let dir = builder(&shared)
             .or_else(|_| builder(&std::env::temp_dir()))
             .unwrap();
-        let scenario = Scenario::new(name, &dir.path().join("witness"));
+        let scenario = Scenario::new(name, lingers, &dir.path().join("witness"));
         std::fs::write(
             dir.path().join("scenario.json"),
             serde_json::to_vec(&scenario).unwrap(),
@@ -58,15 +55,16 @@ impl Trial {
         .unwrap();
         let mark = dir.path().file_name().unwrap().to_str().unwrap().to_owned();
         let state = dir.path().join("state");
-        let sender = scenario
-            .sending
+        let witness = dir.path().join("witness");
+        let outside = scenario
+            .outside
             .clone()
-            .map(|sending| std::thread::spawn(move || send(&state, &sending)));
+            .map(|what| std::thread::spawn(move || outside::act(&state, &witness, &what)));
         Self {
             dir,
             scenario,
             mark,
-            sender,
+            outside,
         }
     }
 
@@ -150,10 +148,10 @@ impl Trial {
 
     /// Lets a host run to the end, and compares what it tells with the witness.
     pub fn finish(mut self, last: End) -> Result<(), String> {
-        let sender = self.sender.take();
+        let outside = self.outside.take();
         let finished = self.finished(last);
-        let sent = sender.map_or(Ok(()), |sender| sender.join().unwrap());
-        let checked = finished.and(sent);
+        let acted = outside.map_or(Ok(()), |outside| outside.join().unwrap());
+        let checked = finished.and(acted);
         if checked.is_err() {
             let kept = self.dir.keep();
             return checked.map_err(|why| format!("{why} (kept: {})", kept.display()));
@@ -179,45 +177,4 @@ impl Trial {
         let lines: Vec<&str> = witness.lines().collect();
         check(&self.scenario, &told, &lines)
     }
-}
-
-/// Sends the events of a scenario from outside, each exactly once: this process is not killed.
-fn send(state: &std::path::Path, sending: &Sending) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let journal = Journal::open(state, JournalOptions::default()).map_err(|e| e.to_string())?;
-    let sent = runtime.block_on(send_all(&journal, sending));
-    let closed = runtime.block_on(journal.close());
-    sent.and(closed.map_err(|e| e.to_string()))
-}
-
-async fn send_all(journal: &Journal, sending: &Sending) -> Result<(), String> {
-    let until = Instant::now() + END;
-    let look = || tokio::time::sleep(Duration::from_millis(1));
-    for number in 0..sending.count {
-        // Every other one comes when it is waited for, if that is soon.
-        for _ in 0..(number % 2) * 30 {
-            if journal
-                .waits(sending.run)
-                .await
-                .is_ok_and(|waits| !waits.is_empty())
-            {
-                break;
-            }
-            look().await;
-        }
-        loop {
-            let (value, by) = (json!(number), Actor::User.into());
-            let sent = journal.send(sending.run, &sending.event, value, by, Timestamp::now());
-            match sent.await {
-                Ok(_) => break,
-                // It is not submitted yet.
-                Err(StoreError::NotFound(_)) if Instant::now() < until => look().await,
-                Err(error) => return Err(format!("event {number} cannot be sent: {error}")),
-            }
-        }
-    }
-    Ok(())
 }

@@ -59,7 +59,7 @@ pub fn test() {
 }
 
 fn scenario(name: &str, dice: &mut Dice) -> (usize, Vec<String>) {
-    let trial = Trial::new(name);
+    let trial = Trial::new(name, false);
     let log = trial.path("record");
     trial.recorded(&log);
     let records = record::read(&log);

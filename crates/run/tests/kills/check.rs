@@ -34,6 +34,7 @@ pub fn check(scenario: &Scenario, told: &Told, witness: &[&str]) -> Result<(), S
     Ok(())
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "read better at every call")]
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, wanted: T) -> Result<(), String> {
     if found == wanted {
         Ok(())

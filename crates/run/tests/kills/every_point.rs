@@ -60,7 +60,7 @@ fn plan() -> Vec<Job> {
                     point: point.clone(),
                     nth,
                     // Both ways of dying at each point, in turn.
-                    mode: if jobs.len() % 2 == 0 {
+                    mode: if jobs.len().is_multiple_of(2) {
                         Mode::Kill
                     } else {
                         Mode::Stop

@@ -25,7 +25,7 @@ pub fn act(state: &Path, witness: &Path, what: &Outside) -> Result<(), String> {
         }
     });
     let closed = runtime.block_on(journal.close());
-    acted.and(closed.map_err(|e| e.to_string()))
+    acted.and_then(|()| closed.map_err(|e| e.to_string()))
 }
 
 /// The files of others are looked at now and then.

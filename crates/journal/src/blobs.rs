@@ -4,10 +4,12 @@
 //! not at all. Temporary files are named after the process that writes them, `blobs/.new-<pid>-<birth>-<random>`, so that
 //! those of a process that was killed are known and removed by the next one that opens the journal. What comes from outside is a hash of 64 digits or it is refused, so no other path is ever built.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
@@ -39,6 +41,8 @@ pub(crate) struct Blobs {
     folder: PathBuf,
     max_bytes: u64,
     owner: Owner,
+    /// Folders whose own entries this process has synced.
+    synced: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl Blobs {
@@ -49,6 +53,7 @@ impl Blobs {
             folder: state.join("blobs"),
             max_bytes,
             owner,
+            synced: Arc::default(),
         }
     }
 
@@ -82,10 +87,10 @@ impl Blobs {
             bytes: size,
         };
         let place = self.place(&blob.hash)?;
-        if !is_there(&place, size) {
+        if !self.is_kept(&place, size)? {
             let mut file = self.temporary()?;
             file.write_all(bytes).map_err(|e| file_error(&place, &e))?;
-            make_folder(&place)?;
+            self.make_folder(&place)?;
             keep(file, &place)?;
         }
         Ok(blob)
@@ -122,8 +127,8 @@ impl Blobs {
         let mut file = self.temporary()?;
         let (hash, bytes) = self.read_all(&mut source, &what, |chunk| file.write_all(chunk))?;
         let place = self.place(&hash)?;
-        if !is_there(&place, bytes) {
-            make_folder(&place)?;
+        if !self.is_kept(&place, bytes)? {
+            self.make_folder(&place)?;
             keep(file, &place)?;
         }
         Ok(BlobRef { hash, bytes })
@@ -158,8 +163,8 @@ impl Blobs {
             .map_err(failed)?;
         let (hash, bytes) = self.read_all(&mut file, what, |_| Ok(()))?;
         let place = self.place(&hash)?;
-        if !is_there(&place, bytes) {
-            make_folder(&place)?;
+        if !self.is_kept(&place, bytes)? {
+            self.make_folder(&place)?;
             sync_file(&file).map_err(failed)?;
             std::fs::rename(hidden, &place).map_err(|e| file_error(&place, &e))?;
             sync_folder(&place)?;
@@ -193,9 +198,34 @@ impl Blobs {
         Ok((HEXLOWER.encode(&hasher.finalize()), bytes))
     }
 
+    /// Tells whether a blob is there to stay. Whoever gave it its name may have been killed before that was synced, or may
+    /// be about to sync it.
+    fn is_kept(&self, place: &Path, bytes: u64) -> Result<bool, StoreError> {
+        if !is_there(place, bytes) {
+            return Ok(false);
+        }
+        self.make_folder(place)?;
+        sync_folder(place)?;
+        Ok(true)
+    }
+
+    /// Makes the folder of a place, and has the folder's own entry synced once by this process: that it is there does not
+    /// say that whoever made it came so far.
+    fn make_folder(&self, place: &Path) -> Result<(), StoreError> {
+        let folder = place.parent().unwrap_or(place);
+        let synced = || self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        if synced().contains(folder) && folder.is_dir() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(folder).map_err(|e| file_error(folder, &e))?;
+        sync_folder(folder)?;
+        synced().insert(folder.to_owned());
+        Ok(())
+    }
+
     /// Creates a temporary file (0600) that tells whose it is.
     fn temporary(&self) -> Result<NamedTempFile, StoreError> {
-        make_folder(&self.folder.join("any"))?;
+        self.make_folder(&self.folder.join("any"))?;
         tempfile::Builder::new()
             .prefix(&format!("{TEMPORARY}{}-{}-", self.owner.pid, self.owner.born))
             .tempfile_in(&self.folder)
@@ -274,16 +304,6 @@ impl Blobs {
 
 fn is_there(place: &Path, bytes: u64) -> bool {
     std::fs::symlink_metadata(place).is_ok_and(|m| m.is_file() && m.len() == bytes)
-}
-
-fn make_folder(place: &Path) -> Result<(), StoreError> {
-    let folder = place.parent().unwrap_or(place);
-    if folder.is_dir() {
-        return Ok(());
-    }
-    std::fs::create_dir_all(folder).map_err(|e| file_error(folder, &e))?;
-    // The new folder's own entry must survive too.
-    sync_folder(folder)
 }
 
 fn keep(file: NamedTempFile, place: &Path) -> Result<(), StoreError> {

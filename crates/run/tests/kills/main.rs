@@ -17,6 +17,7 @@
     missing_docs
 )]
 
+mod blobs;
 mod check;
 mod command;
 mod every_point;
@@ -33,9 +34,10 @@ use std::process::ExitCode;
 
 type Test = (&'static str, fn());
 
-const TESTS: [Test; 3] = [
+const TESTS: [Test; 4] = [
     ("kill_at_every_point", every_point::test),
     ("kill_at_random_moments", random::test),
+    ("kill_between_a_blob_and_the_sync_of_its_name", blobs::test),
     ("kill_by_loss_of_power", power::test),
 ];
 

@@ -97,6 +97,7 @@ impl Scenario {
         let fan = |children: u64, program: &str, input: Value| json!({"children": children, "program": program, "input": input});
         let (program, input, expected) = match name {
             "keyed" | "stored" => run("sequence", acts(6, "keyed"), 1),
+            "stored-once" => run("sequence", acts(1, "keyed"), 1),
             "never" => run("sequence", acts(8, "never"), 1),
             "long" => run("sequence", acts(900, "never"), 1),
             "fan-out" => run("fan-out", fan(5, "sequence", acts(3, "keyed")), 6),
@@ -139,7 +140,7 @@ impl Scenario {
             runs,
             outside,
             lingers,
-            inline_bytes: if name == "stored" { 0 } else { 64 * 1024 },
+            inline_bytes: if name.starts_with("stored") { 0 } else { 64 * 1024 },
             expected,
         }
     }

@@ -14,6 +14,7 @@ use pentad_testkit::process::{gone_within, marked};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::common::dice::{Dice, seed};
 use crate::common::{CLIENT, END, Place, Reading, SESSION, described, keepers_of, parent_of, spawner_of};
 
 /// How many calls are made; `PENTAD_TEST_LONG` multiplies them.
@@ -21,19 +22,6 @@ const CALLS: u32 = 200;
 const LONG: u32 = 5;
 /// Longest time between the start of a burst and a kill, in microseconds.
 const LATEST: u64 = 90_000;
-
-/// SplitMix64: small, and the same everywhere for one seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
-    }
-}
 
 /// Who is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -415,22 +403,9 @@ fn unsettled(reading: &Reading) -> Vec<RunId> {
     })
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("PENTAD_TEST_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    given.unwrap_or_else(|| {
-        let now = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap();
-        u64::from(now.subsec_nanos()) ^ (u64::from(std::process::id()) << 32)
-    })
-}
-
 #[test]
 fn kill_d02_d04_at_random_points_of_two_hundred_calls() {
     let seed = seed();
-    eprintln!("PENTAD_TEST_SEED={seed} repeats this");
     let calls = if std::env::var_os("PENTAD_TEST_LONG").is_some() {
         CALLS * LONG
     } else {

@@ -4,13 +4,16 @@
 //! not at all. Temporary files are named after the process that writes them, `blobs/.new-<pid>-<birth>-<random>`, so that
 //! those of a process that was killed are known and removed by the next one that opens the journal. What comes from outside is a hash of 64 digits or it is refused, so no other path is ever built.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
+use pentad_fail::{Point, point};
 use pentad_model::text;
 use pentad_program::{BlobRef, StoreError};
 use rustix::fs::OFlags;
@@ -38,6 +41,8 @@ pub(crate) struct Blobs {
     folder: PathBuf,
     max_bytes: u64,
     owner: Owner,
+    /// Folders whose own entries this process has synced.
+    synced: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl Blobs {
@@ -48,6 +53,7 @@ impl Blobs {
             folder: state.join("blobs"),
             max_bytes,
             owner,
+            synced: Arc::default(),
         }
     }
 
@@ -81,10 +87,10 @@ impl Blobs {
             bytes: size,
         };
         let place = self.place(&blob.hash)?;
-        if !is_there(&place, size) {
+        if !self.is_kept(&place, size)? {
             let mut file = self.temporary()?;
             file.write_all(bytes).map_err(|e| file_error(&place, &e))?;
-            make_folder(&place)?;
+            self.make_folder(&place)?;
             keep(file, &place)?;
         }
         Ok(blob)
@@ -121,8 +127,8 @@ impl Blobs {
         let mut file = self.temporary()?;
         let (hash, bytes) = self.read_all(&mut source, &what, |chunk| file.write_all(chunk))?;
         let place = self.place(&hash)?;
-        if !is_there(&place, bytes) {
-            make_folder(&place)?;
+        if !self.is_kept(&place, bytes)? {
+            self.make_folder(&place)?;
             keep(file, &place)?;
         }
         Ok(BlobRef { hash, bytes })
@@ -157,9 +163,9 @@ impl Blobs {
             .map_err(failed)?;
         let (hash, bytes) = self.read_all(&mut file, what, |_| Ok(()))?;
         let place = self.place(&hash)?;
-        if !is_there(&place, bytes) {
-            make_folder(&place)?;
-            file.sync_all().map_err(failed)?;
+        if !self.is_kept(&place, bytes)? {
+            self.make_folder(&place)?;
+            sync_file(&file).map_err(failed)?;
             std::fs::rename(hidden, &place).map_err(|e| file_error(&place, &e))?;
             sync_folder(&place)?;
         }
@@ -192,9 +198,34 @@ impl Blobs {
         Ok((HEXLOWER.encode(&hasher.finalize()), bytes))
     }
 
+    /// Tells whether a blob is there to stay. Whoever gave it its name may have been killed before that was synced, or may
+    /// be about to sync it.
+    fn is_kept(&self, place: &Path, bytes: u64) -> Result<bool, StoreError> {
+        if !is_there(place, bytes) {
+            return Ok(false);
+        }
+        self.make_folder(place)?;
+        sync_folder(place)?;
+        Ok(true)
+    }
+
+    /// Makes the folder of a place, and has the folder's own entry synced once by this process: that it is there does not
+    /// say that whoever made it came so far.
+    fn make_folder(&self, place: &Path) -> Result<(), StoreError> {
+        let folder = place.parent().unwrap_or(place);
+        let synced = || self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        if synced().contains(folder) && folder.is_dir() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(folder).map_err(|e| file_error(folder, &e))?;
+        sync_folder(folder)?;
+        synced().insert(folder.to_owned());
+        Ok(())
+    }
+
     /// Creates a temporary file (0600) that tells whose it is.
     fn temporary(&self) -> Result<NamedTempFile, StoreError> {
-        make_folder(&self.folder.join("any"))?;
+        self.make_folder(&self.folder.join("any"))?;
         tempfile::Builder::new()
             .prefix(&format!("{TEMPORARY}{}-{}-", self.owner.pid, self.owner.born))
             .tempfile_in(&self.folder)
@@ -275,25 +306,25 @@ fn is_there(place: &Path, bytes: u64) -> bool {
     std::fs::symlink_metadata(place).is_ok_and(|m| m.is_file() && m.len() == bytes)
 }
 
-fn make_folder(place: &Path) -> Result<(), StoreError> {
-    let folder = place.parent().unwrap_or(place);
-    if folder.is_dir() {
-        return Ok(());
-    }
-    std::fs::create_dir_all(folder).map_err(|e| file_error(folder, &e))?;
-    // The new folder's own entry must survive too.
-    sync_folder(folder)
-}
-
 fn keep(file: NamedTempFile, place: &Path) -> Result<(), StoreError> {
-    file.as_file().sync_all().map_err(|e| file_error(place, &e))?;
+    sync_file(file.as_file()).map_err(|e| file_error(place, &e))?;
     file.persist(place).map_err(|e| file_error(place, &e.error))?;
     sync_folder(place)
 }
 
+fn sync_file(file: &File) -> std::io::Result<()> {
+    point(Point::BlobFileSyncBefore);
+    file.sync_all()?;
+    point(Point::BlobFileSyncAfter);
+    Ok(())
+}
+
 fn sync_folder(place: &Path) -> Result<(), StoreError> {
     let folder = place.parent().unwrap_or(place);
+    point(Point::BlobFolderSyncBefore);
     File::open(folder)
         .and_then(|folder| folder.sync_all())
-        .map_err(|e| file_error(folder, &e))
+        .map_err(|e| file_error(folder, &e))?;
+    point(Point::BlobFolderSyncAfter);
+    Ok(())
 }

@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use pentad_fail::{Point, point};
 use pentad_program::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -64,6 +65,7 @@ pub(crate) fn prepare(path: &Path, migrations: &[&str], busy: Duration) -> Resul
         Format::Empty => {
             connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;")?;
             apply(&mut connection, migrations, 0)?;
+            point(Point::JournalMigrateSyncBefore);
             sync_folder(path)?;
             sync_folder(path.parent().unwrap_or(path))?;
         }
@@ -174,6 +176,7 @@ fn inspect(path: &Path, connection: &Connection, newest: usize) -> Result<Format
 }
 
 fn apply(connection: &mut Connection, migrations: &[&str], from: usize) -> Result<(), Fault> {
+    point(Point::JournalMigrateBegin);
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF;")?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for migration in migrations.iter().skip(from) {
@@ -190,7 +193,9 @@ fn apply(connection: &mut Connection, migrations: &[&str], from: usize) -> Resul
             format!("a migration left {orphans} rows without the row they belong to; nothing was changed");
         return Err(StoreError::Unusable(text).into());
     }
+    point(Point::JournalMigrateCommitBefore);
     transaction.commit()?;
+    point(Point::JournalMigrateCommitAfter);
     // The first page now stands in the file itself, where the next start looks.
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(())

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use pentad_fail::{Point, point};
 use pentad_program::{Durability, StoreError};
 use rusqlite::Connection;
 use tokio::runtime::Runtime;
@@ -299,6 +300,7 @@ impl Writer {
 
     fn transact(&self, batch: &mut [Box<dyn Member>]) -> Result<(News, Option<u64>), Fault> {
         let connection = &self.connection;
+        point(Point::JournalBegin);
         run(connection, "BEGIN IMMEDIATE")?;
         let mut scope = Scope {
             connection,
@@ -342,7 +344,9 @@ impl Writer {
         } else {
             None
         };
+        point(Point::JournalCommitBefore);
         run(connection, "COMMIT")?;
+        point(Point::JournalCommitAfter);
         Ok((scope.news, stirs))
     }
 
@@ -382,9 +386,14 @@ impl Writer {
 
     fn collect(&mut self, stretch: u64) -> Result<(), Fault> {
         self.synchronise(Durability::Crash)?;
+        point(Point::JournalWordsBegin);
         run(&self.connection, "BEGIN IMMEDIATE")?;
-        let done =
-            search::index::collect(&self.connection, stretch).and_then(|_| run(&self.connection, "COMMIT"));
+        let done = search::index::collect(&self.connection, stretch).and_then(|_| {
+            point(Point::JournalWordsCommitBefore);
+            run(&self.connection, "COMMIT")?;
+            point(Point::JournalWordsCommitAfter);
+            Ok(())
+        });
         if done.is_err() && !self.connection.is_autocommit() {
             run(&self.connection, "ROLLBACK")?;
         }
@@ -425,15 +434,18 @@ impl Writer {
 
     fn finish(mut self) -> Result<(), StoreError> {
         self.checkpoints.join();
+        point(Point::JournalLeaveBefore);
         if let Some(epoch) = self.standing.epoch
             && let Err(error) = executors::leave(&self.connection, epoch)
         {
             tracing::debug!(%error, "this executor stays on the list until another retires it");
         }
+        point(Point::JournalLeaveAfter);
         // Other processes may still read; what is left in the WAL is read from there.
         if let Err(error) = self.checkpoint() {
             tracing::debug!(%error, "the write-ahead log stays for the next start");
         }
+        point(Point::JournalCheckpointAfter);
         let database = self.database;
         self.connection
             .close()

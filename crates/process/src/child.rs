@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use pentad_fail::{Point, point};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
@@ -221,6 +222,7 @@ impl Control {
 
     /// Sends the whole specification; an error means that the warden is gone.
     pub(crate) async fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
+        point(Point::ProcessFrameBefore);
         while !bytes.is_empty() {
             match self.stream.try_write(bytes) {
                 Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
@@ -228,6 +230,7 @@ impl Control {
                 Err(error) => return Err(error),
             }
         }
+        point(Point::ProcessFrameAfter);
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use std::process;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use pentad_fail::{Point, point};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, sendmsg};
@@ -281,7 +282,8 @@ impl Live {
 
     /// Sends one order with the descriptors that belong to it.
     async fn order(&self, order: Order, fds: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<()> {
-        match self.send(order, fds) {
+        point(Point::ProcessOrderBefore);
+        let sent = match self.send(order, fds) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let stream = match self.readiness.get() {
                     Some(stream) => stream,
@@ -295,7 +297,9 @@ impl Live {
                     .await
             }
             done => done,
-        }
+        };
+        point(Point::ProcessOrderAfter);
+        sent
     }
 
     fn send(&self, order: Order, fds: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<()> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use pentad_fail::{Point, point};
 use pentad_model::outcome::Outcome;
 use pentad_model::run::{Run, RunError};
 use pentad_model::step::{Completion, Repeat};
@@ -154,6 +155,7 @@ async fn done(
     (position, repeat): (u32, Repeat),
     result: Result<Value, ActFailure>,
 ) -> Done {
+    point(Point::RunActDone);
     let given = match result {
         Ok(value) => Completion::Done(value),
         Err(ActFailure::Failed(error)) => Completion::Failed(error),

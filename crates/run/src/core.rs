@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pentad_fail::{Point, point};
 use pentad_model::RunId;
 use pentad_program::{Durability, Program, RunStore, Settled, Settlement, Store, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
@@ -170,6 +171,7 @@ impl Core {
     /// Writes the end of a run and tells whom it concerns. A full disk is waited for.
     pub(crate) async fn settle(&self, settlement: Settlement) -> Result<(), StoreError> {
         let run = settlement.run;
+        point(Point::RunSettleBefore);
         let mut pause = FIRST_RETRY;
         let settled = loop {
             match self.runs.settle(settlement.clone(), Durability::Power).await {
@@ -184,6 +186,7 @@ impl Core {
                 Err(error) => return Err(error),
             }
         };
+        point(Point::RunSettleAfter);
         self.ended(&[run]);
         self.follow(&settled);
         Ok(())

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pentad_fail::{Point, point};
 use pentad_model::Timestamp;
 use pentad_model::event::EventBody;
 use pentad_model::run::{Run, RunError, RunStatus, Usage, WaitReason};
@@ -316,6 +317,9 @@ impl Resident {
         self.written = usage;
         if advanced.answered {
             self.reach.mail.notify_one();
+        }
+        if !batch.starts.is_empty() {
+            point(Point::RunActsBefore);
         }
         for (position, start) in batch.starts {
             match start {

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 #![allow(clippy::panic)]
 
+pub mod dice;
 pub mod sdk;
 pub mod up;
 

@@ -197,7 +197,7 @@ fn check(place: &Place, reading: &Reading, acknowledged: &[RunId]) -> BTreeMap<&
 }
 
 #[test]
-fn kill_detached_runs_end_settled_and_act_at_most_once() {
+fn kill_d02_detached_runs_end_settled_and_act_at_most_once() {
     let seed = seed();
     let rounds = match std::env::var_os("PENTAD_TEST_LONG") {
         Some(_) => ROUNDS * LONG,

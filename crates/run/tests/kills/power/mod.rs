@@ -25,7 +25,7 @@ use crate::trial::{End, Trial};
 
 /// Losses in one scenario; `PENTAD_TEST_LONG` multiplies them.
 const LOSSES: usize = 56;
-const LONG: usize = 20;
+const LONG: usize = 8;
 /// Deeds in which a database is made.
 const CREATION: usize = 16;
 const NAMES: [&str; 6] = ["keyed", "never", "fan-out-never", "sleeper", "counter", "long"];

@@ -128,12 +128,15 @@ fn header(path: &Path) -> Result<Option<Format>, Fault> {
         let four = bytes.get(at..at + 4).and_then(|b| <[u8; 4]>::try_from(b).ok());
         four.map(i32::from_be_bytes)
     };
-    let (Some(version), Some(application)) = (field(60), field(68)) else {
-        return Err(foreign(path));
+    let sound = bytes.starts_with(b"SQLite format 3\0");
+    let (true, Some(version), Some(application)) = (sound, field(60), field(68)) else {
+        // A first page that a loss of power has torn is undone by the rollback journal, which is synced before it.
+        return if rollback_journal(path).exists() {
+            Ok(Some(Format::Empty))
+        } else {
+            Err(foreign(path))
+        };
     };
-    if !bytes.starts_with(b"SQLite format 3\0") {
-        return Err(foreign(path));
-    }
     // A file that was created but not filled before a crash has neither number; SQLite will tell what is in it.
     if application == 0 && version == 0 {
         return Ok(Some(Format::Empty));
@@ -142,6 +145,13 @@ fn header(path: &Path) -> Result<Option<Format>, Fault> {
         return Err(foreign(path));
     }
     Ok(Some(Format::Version(usize::try_from(version).unwrap_or(0))))
+}
+
+/// Returns where SQLite keeps what undoes a transaction before the database has a write-ahead log.
+fn rollback_journal(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-journal");
+    name.into()
 }
 
 fn refuse_before_opening(path: &Path, newest: usize) -> Result<(), Fault> {

@@ -155,3 +155,27 @@ fn owners_of_live_runs_become_executors() {
         .unwrap();
     assert_eq!(parent, (0..16).collect::<Vec<u8>>());
 }
+
+#[test]
+fn a_first_start_that_a_loss_of_power_cut_off_is_begun_again() {
+    // The journal says that there was nothing; of the first page only a part reached the disk.
+    let mut journal = vec![0; 512];
+    journal[..8].copy_from_slice(&[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
+    journal[20..24].copy_from_slice(&512_u32.to_be_bytes());
+    journal[24..28].copy_from_slice(&4096_u32.to_be_bytes());
+    for bytes in [4096, 3584, 40] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pentad.db");
+        let mut torn = vec![0; bytes];
+        torn[bytes - 1] = 7;
+        std::fs::write(&path, torn).unwrap();
+        let refused = prepare(&path, MIGRATIONS, BUSY).unwrap_err().into_store(&path);
+        assert!(
+            refused.to_string().contains("is no journal of Pentad"),
+            "{refused}"
+        );
+        std::fs::write(rollback_journal(&path), &journal).unwrap();
+        let made = prepare(&path, MIGRATIONS, BUSY).unwrap();
+        assert_eq!(number(&made, "SELECT count(*) FROM event"), 0);
+    }
+}

@@ -21,7 +21,13 @@ pub struct Submission {
 #[serde(rename_all = "snake_case")]
 pub enum Outside {
     /// Sends the numbers from 0 as events.
-    Send { to: RunId, event: String, count: u64 },
+    Send {
+        to: RunId,
+        event: String,
+        count: u64,
+        /// Whether the run takes all of them before it ends.
+        all: bool,
+    },
     /// Asks it to end once the witness has this many lines.
     Cancel { run: RunId, after: usize },
 }
@@ -66,7 +72,7 @@ pub struct Told {
 }
 
 /// The names of the scenarios.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "keyed",
     "never",
     "stored",
@@ -76,6 +82,7 @@ pub const NAMES: [&str; 14] = [
     "fan-out-counter",
     "nested",
     "waiter",
+    "waiter-limit",
     "sleeper",
     "counter",
     "commands",
@@ -109,6 +116,7 @@ impl Scenario {
                 run("fan-out", fan(3, "fan-out", inner), 10)
             }
             "waiter" => run("waiter", json!({"event": "go", "count": 6}), 1),
+            "waiter-limit" => run("waiter", json!({"event": "go", "count": 8, "limit_ms": 5}), 1),
             "sleeper" => run("sleeper", sleeps(5), 1),
             "counter" => run("counter", counts(8, 3), 3),
             "commands" => run("commands", acts(3, "never"), 2),
@@ -127,10 +135,11 @@ impl Scenario {
         }
         let to = runs[0].id;
         let outside = match name {
-            "waiter" => Some(Outside::Send {
+            "waiter" | "waiter-limit" => Some(Outside::Send {
                 to,
                 event: "go".to_owned(),
                 count: 6,
+                all: name == "waiter",
             }),
             "canceled" => Some(Outside::Cancel { run: to, after: 20 }),
             _ => None,

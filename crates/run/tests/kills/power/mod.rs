@@ -24,8 +24,10 @@ use crate::random::{Dice, seed};
 use crate::trial::{End, Trial};
 
 /// Losses in one scenario; `PENTAD_TEST_LONG` multiplies them.
-const LOSSES: usize = 40;
-const LONG: usize = 20;
+const LOSSES: usize = 56;
+const LONG: usize = 8;
+/// Deeds in which a database is made.
+const CREATION: usize = 16;
 const NAMES: [&str; 6] = ["keyed", "never", "fan-out-never", "sleeper", "counter", "long"];
 
 /// Makes a host that is being recorded.
@@ -75,15 +77,18 @@ fn scenario(name: &str, dice: &mut Dice) -> (usize, Vec<String>) {
         None => LOSSES,
     };
     let mut faults = Vec::new();
-    for _ in 0..wanted {
-        // Half of them just before or after something became safe.
-        let at = if dice.roll(2) == 0 {
+    for number in 0..wanted {
+        // The first start is short, and each of its deeds has a loss of its own.
+        let at = if number < CREATION {
+            number
+        // Of the others, half come just before or after something became safe.
+        } else if dice.roll(2) == 0 {
             let sync = syncs[usize::try_from(dice.roll(syncs.len() as u64)).unwrap()];
             sync + usize::try_from(dice.roll(2)).unwrap()
         } else {
             usize::try_from(dice.roll(records.len() as u64 + 1)).unwrap()
         };
-        let kept = [0, 5, 9, 10][usize::try_from(dice.roll(4)).unwrap()];
+        let kept = [5, 0, 9, 10][usize::try_from(dice.roll(4)).unwrap()];
         if let Err(why) = loss(&trial, &records, at, &witness, || dice.roll(10) < kept) {
             faults.push(format!(
                 "{name}, lost after {at} of {} deeds, {kept} of 10 sectors kept: {why}",

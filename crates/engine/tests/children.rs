@@ -56,11 +56,21 @@ async fn d03_what_is_canceled_half_way_has_its_answer_behind_it_and_the_thread_g
             .filter(|event| event.call == Some(outcome.call))
             .map(|event| &event.body)
             .collect();
-        assert!(matches!(of_call.first(), Some(EventBody::Called { .. })), "{of_call:?}");
-        assert!(matches!(of_call.last(), Some(EventBody::Returned { .. })), "{of_call:?}");
+        assert!(
+            matches!(of_call.first(), Some(EventBody::Called { .. })),
+            "{of_call:?}"
+        );
+        assert!(
+            matches!(of_call.last(), Some(EventBody::Returned { .. })),
+            "{of_call:?}"
+        );
     }
     let next = bench
-        .act("user", Verb::Call, json!({"tool": "change", "input": {"text": "x"}}))
+        .act(
+            "user",
+            Verb::Call,
+            json!({"tool": "change", "input": {"text": "x"}}),
+        )
         .await;
     assert_eq!(next.status, Status::Ok);
 }
@@ -93,7 +103,8 @@ async fn g02_a_child_without_the_result_it_owes_fails_and_frees_its_place() {
         ..Setup::default()
     });
     started(&bench).await;
-    let owed = json!({"recipe": "change", "input": {"text": "x"}, "output": {"type": "object", "required": ["n"]}});
+    let owed =
+        json!({"recipe": "change", "input": {"text": "x"}, "output": {"type": "object", "required": ["n"]}});
     for _ in 0..3 {
         let outcome = bench.act("user", Verb::Delegate, owed.clone()).await;
         assert_eq!(outcome.value.unwrap()["error"]["code"], "output-schema");
@@ -114,14 +125,73 @@ async fn a_step_of_the_plan_is_done_when_every_child_that_worked_on_it_has_succe
     let fail = json!({"recipe": "fail", "input": {"text": "no"}});
     bench.act("user", Verb::Delegate, fail).await;
     let plan = bench.store.plan(planned.thread).await.unwrap().unwrap();
-    assert_eq!(plan.steps[0].status, StepStatus::Running, "a failure settles nothing");
+    assert_eq!(
+        plan.steps[0].status,
+        StepStatus::Running,
+        "a failure settles nothing"
+    );
 
     // Another conversation, whose children all succeed.
     let thread = json!({"steps": steps, "title": "Again"});
     let planned = bench.act("client:other", Verb::Plan, thread).await;
-    let done = bench.act("client:other", Verb::Delegate, json!({"recipe": "look", "input": {"text": "x"}})).await;
+    let done = bench
+        .act(
+            "client:other",
+            Verb::Delegate,
+            json!({"recipe": "look", "input": {"text": "x"}}),
+        )
+        .await;
     let plan = bench.store.plan(planned.thread).await.unwrap().unwrap();
     assert_eq!(plan.steps[0].status, StepStatus::Done, "{done:?}");
     assert_eq!(plan.steps[0].evidence, [done.run.unwrap()]);
     assert_eq!(plan.steps[1].status, StepStatus::Pending);
+}
+
+#[tokio::test]
+async fn a_child_may_do_what_its_parent_may_and_no_more_than_was_asked() {
+    let bench = bench();
+    started(&bench).await;
+    let run = |outcome: pentad_model::Outcome| outcome.run.unwrap();
+    let asked = json!({"recipe": "change", "input": {"text": "x"}, "tools": ["look", "other/"]});
+    let narrow = bench
+        .store
+        .run(run(bench.act("user", Verb::Delegate, asked).await))
+        .await
+        .unwrap();
+    assert_eq!(narrow.status, RunStatus::Succeeded);
+    let words: Vec<String> = narrow.grants.iter().map(ToString::to_string).collect();
+    assert!(words.contains(&"call:fake/look".to_owned()), "{words:?}");
+    assert!(
+        words.contains(&"call:fake/change".to_owned()),
+        "its own tool: {words:?}"
+    );
+    assert!(!words.contains(&"call:".to_owned()), "{words:?}");
+
+    // What this run starts has at most as much, whatever it asks for.
+    let mut wider = bench.invocation(
+        "user",
+        Verb::Delegate,
+        json!({"recipe": "look", "input": {"text": "x"}}),
+    );
+    wider.run = Some(narrow.id);
+    let child = bench.engine.invoke(wider, Attendance::default()).await;
+    let child = bench.store.run(run(child)).await.unwrap();
+    assert_eq!(
+        (child.grants, child.parent, child.terms.depth),
+        (narrow.grants, Some(narrow.id), 1)
+    );
+    let mut forbidden = bench.invocation(
+        "user",
+        Verb::Delegate,
+        json!({"recipe": "fail", "input": {"text": "x"}}),
+    );
+    forbidden.run = Some(narrow.id);
+    let refused = bench.engine.invoke(forbidden, Attendance::default()).await;
+    assert_eq!(refused.status, Status::Refused);
+
+    let unknown = json!({"recipe": "change", "input": {"text": "x"}, "tools": ["nothing-of-the-kind"]});
+    assert_eq!(
+        bench.act("user", Verb::Delegate, unknown).await.status,
+        Status::Refused
+    );
 }

@@ -155,6 +155,26 @@ impl Runtime {
                 limits.depth
             ));
         }
+        let own = parent
+            .terms
+            .budget
+            .children
+            .unwrap_or(limits.children)
+            .min(limits.children);
+        let asked = usize::try_from(own).unwrap_or(usize::MAX);
+        // A journal that cannot be read now refuses the write that follows.
+        let children = self
+            .core
+            .runs
+            .children(parent.id, asked)
+            .await
+            .unwrap_or_default()
+            .len() as u64;
+        if children >= own {
+            return Err(format!(
+                "This run has started {children} children, and {own} is the limit."
+            ));
+        }
         let root = parent.terms.root.unwrap_or(parent.id);
         crate::admit::tree_limit(&self.core, root, 0).await?;
         Ok((root, depth))

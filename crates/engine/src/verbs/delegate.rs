@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use pentad_catalog::unfit;
 use pentad_model::event::{EventBody, NewEvent};
+use pentad_model::grant::{Grant, GrantVerb};
 use pentad_model::outcome::Product;
 use pentad_model::plan::StepStatus;
 use pentad_model::run::{OnLoss, Run, RunStatus, Terms};
 use pentad_model::verb::{Delegate, Work};
-use pentad_model::{Refusal, RefusalKind, RunId, Timestamp};
+use pentad_model::{GrantSet, Refusal, RefusalKind, RunId, Timestamp};
 use pentad_program::NewRun;
 use serde_json::{Value, json};
 
@@ -79,26 +80,63 @@ fn refuse_what_recipes_lack(delegate: &Delegate) -> Result<(), Refusal> {
         Err(Refusal::new(RefusalKind::BadRequest, key, message).supported([
             "title",
             "input",
+            "tools",
             "output",
             "await",
             "budget.wallSeconds",
+            "budget.children",
+            "budget.depth",
         ]))
     };
     if delegate.agent.is_some() {
         return refuse("agentId");
     }
-    if delegate.tools.is_some() {
-        return refuse("tools");
-    }
-    let budget = &delegate.budget;
-    if budget.tokens.is_some()
-        || budget.cost_micros.is_some()
-        || budget.children.is_some()
-        || budget.depth.is_some()
-    {
+    if delegate.budget.tokens.is_some() || delegate.budget.cost_micros.is_some() {
         return refuse("budget");
     }
     Ok(())
+}
+
+impl Engine {
+    /// Returns what a child may do: what its parent may, and of the tools only its own and those that were asked for.
+    async fn grants_of_child(
+        &self,
+        context: &Context,
+        asked: Option<&[String]>,
+        own: &str,
+    ) -> Result<GrantSet, Refusal> {
+        let parent = &context.authority.grants;
+        let Some(asked) = asked else {
+            return Ok(parent.clone());
+        };
+        let mut grants: Vec<Grant> = parent
+            .iter()
+            .filter(|grant| {
+                !matches!(
+                    grant,
+                    Grant::Act {
+                        verb: GrantVerb::Call,
+                        ..
+                    }
+                )
+            })
+            .cloned()
+            .collect();
+        grants.push(Grant::act(GrantVerb::Call, own));
+        for name in asked {
+            // `source/` stands for all tools of a source.
+            let target = if name.ends_with('/') {
+                name.clone()
+            } else {
+                match self.find_tool(context, name).await? {
+                    Found::Tool(entry) => entry.document.tool.to_string(),
+                    Found::Contract(_) => continue,
+                }
+            };
+            grants.push(Grant::act(GrantVerb::Call, &target));
+        }
+        Ok(parent.intersect(&GrantSet::new(grants)))
+    }
 }
 
 /// A child that is about to be started.
@@ -115,6 +153,9 @@ impl Child {
             .await
             .map_err(|e| store_refusal(&e))?;
         let tool = document.tool.to_string();
+        let grants = engine
+            .grants_of_child(context, delegate.tools.as_deref(), &tool)
+            .await?;
         let terms = Terms {
             program: "recipe".to_owned(),
             root,
@@ -147,7 +188,7 @@ impl Child {
             tool: Some(tool),
             tool_cid: Some(recipe.cid.clone()),
             caller: context.caller.clone(),
-            grants: context.authority.grants.clone(),
+            grants,
             input: serde_json::to_value(&recipe).unwrap_or_default(),
             terms,
             status: RunStatus::Queued,

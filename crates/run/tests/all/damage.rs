@@ -7,8 +7,10 @@ use std::time::Duration;
 use pentad_journal::{JournalOptions, Owner};
 use pentad_model::run::{RunError, RunStatus};
 use pentad_model::step::Repeat;
-use pentad_program::{Context, Ending, Failure, Pending, Program, RunStore, StepSpec};
-use pentad_run::Limits;
+use pentad_program::{
+    Context, Durability, Ending, Failure, Pending, Program, RunStore, StepSpec, Store as _,
+};
+use pentad_run::{Clock as _, Limits};
 use serde_json::{Value, json};
 
 use crate::support::{Host, Setup, Turned, limits, user};
@@ -95,36 +97,48 @@ async fn a_full_disk_stops_a_run_and_space_lets_it_go_on() {
         dir,
         Setup {
             journal: JournalOptions {
-                max_database_bytes: Some(600 * 1024),
-                ..JournalOptions::default()
+                max_database_bytes: Some(1 << 20),
+                ..gone()
             },
             ..Setup::default()
         },
         Turned::new(),
     )
     .await;
-    let input = json!({"steps": 2000, "witness": host.witness(), "repeat": "keyed"});
+    let input = json!({"steps": 4000, "witness": host.witness(), "repeat": "keyed"});
     let run = host.start("sequence", input).await;
-    // It stands still somewhere, with every act that was done recorded before it.
-    let mut before = 0;
-    loop {
-        tokio::time::sleep(Duration::from_millis(400)).await;
-        let now = host.witnessed().len();
-        if now == before && now > 0 {
-            break;
-        }
-        before = now;
-    }
-    assert!(before < 2000, "the disk was large enough for everything");
+    host.until(run, |_| !host.witnessed().is_empty()).await;
+    // Others write as well, until nobody can.
+    let note = || pentad_model::event::NewEvent {
+        thread: host.thread,
+        at: host.clock.now(),
+        caller: user(),
+        call: None,
+        run: None,
+        body: pentad_model::EventBody::Note {
+            text: "x".repeat(4000),
+        },
+    };
+    while host.journal.append(vec![note()], Durability::Crash).await.is_ok() {}
     assert!(!host.run(run).await.status.is_settled());
     host.stop().await;
     host.journal.close().await.unwrap();
     let after = Host::at(Arc::clone(&host.dir), Setup::default(), Turned::new()).await;
     let ended = after.end(run).await;
-    assert_eq!(ended.output.unwrap(), json!({"steps": 2000, "interrupted": 0}));
-    let witnessed = after.witnessed();
-    assert_eq!(witnessed.len(), 2000);
+    assert_eq!(ended.output.unwrap(), json!({"steps": 4000, "interrupted": 0}));
+    assert_eq!(after.witnessed().len(), 4000);
     after.stop().await;
+}
+
+/// A process that is gone as soon as somebody looks.
+fn gone() -> JournalOptions {
+    JournalOptions {
+        owner: Owner {
+            boot: "another".to_owned(),
+            ..Owner::current()
+        },
+        ..JournalOptions::default()
+    }
 }
 
 /// Another process, as far as the journal can tell.

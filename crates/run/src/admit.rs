@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pentad_model::run::{RunStatus, Terms};
 use pentad_model::step::{CommandKind, Completion, Repeat};
 use pentad_model::verb::Budget;
-use pentad_model::{RunId, Timestamp};
+use pentad_model::{Name, RunId, Timestamp};
 use pentad_program::{Child, NewRun, WaitFor};
 use serde_json::json;
 
@@ -57,6 +57,11 @@ async fn spawn(run: &mut Resident, position: u32, child: Child, at: Timestamp, b
     if let Err(refused) = own_limits(run, &child) {
         return batch.refuse(at, position, "limit", refused);
     }
+    if let Some(name) = &child.name
+        && let Some(refused) = taken(&run.core, name, batch).await
+    {
+        return batch.refuse(at, position, "name", refused);
+    }
     let root = run.run.terms.root.unwrap_or(run.run.id);
     if let Err(refused) = tree_limit(&run.core, root, batch.children.len() as u64).await {
         return batch.refuse(at, position, "limit", refused);
@@ -66,6 +71,27 @@ async fn spawn(run: &mut Resident, position: u32, child: Child, at: Timestamp, b
     batch.must_be_synced();
     batch.children.push(record(run, id, child, at));
     batch.answer(at, position, Completion::Done(json!(id)));
+}
+
+/// Returns why a name cannot be given to a child: a live run has it, or one that is about to be started.
+async fn taken(core: &Arc<Core>, name: &Name, batch: &Batch) -> Option<String> {
+    if batch
+        .children
+        .iter()
+        .any(|child| child.name.as_ref() == Some(name))
+    {
+        return Some(format!(
+            "The name '{name}' was given to another child just now; take another one."
+        ));
+    }
+    // None of this name, or a journal that cannot be read now and refuses the write that follows.
+    let live = core.store.find_run(name).await.ok()?;
+    (live.name.as_ref() == Some(name) && !live.status.is_settled()).then(|| {
+        format!(
+            "The name '{name}' belongs to the live run {}; take another one, or wait until that run has ended.",
+            live.id
+        )
+    })
 }
 
 /// Checks what one run may have below it.

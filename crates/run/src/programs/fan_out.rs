@@ -18,6 +18,8 @@ struct Input {
     program: String,
     #[serde(default)]
     input: Value,
+    #[serde(default)]
+    name: Option<pentad_model::Name>,
     #[serde(default = "yes")]
     awaited: bool,
 }
@@ -61,7 +63,7 @@ fn one(
     let child = Child {
         program: asked.program.clone(),
         title: format!("child {number}"),
-        name: None,
+        name: asked.name.clone(),
         input: asked.input.clone(),
         grants: None,
         output: None,

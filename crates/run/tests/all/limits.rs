@@ -123,3 +123,15 @@ async fn a_childs_grants_are_never_wider_than_its_parents() {
     assert_eq!(host.children(run).await[0].grants, new.grants);
     host.stop().await;
 }
+
+#[tokio::test]
+async fn a_name_that_a_live_run_has_is_refused_to_a_child_and_its_parent_goes_on() {
+    let host = Host::new().await;
+    let named = json!({"children": 2, "program": "waiter", "input": {"event": "never"}, "name": "only",
+                       "awaited": false});
+    for expected in [json!({"detached": 1, "name": 1}), json!({"name": 2})] {
+        let run = host.start("fan-out", named.clone()).await;
+        assert_eq!(host.end(run).await.output.unwrap()["ends"], expected);
+    }
+    host.stop().await;
+}

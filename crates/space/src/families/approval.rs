@@ -133,7 +133,7 @@ fn one(approval: &Approval) -> Product {
     ));
     match approval.state {
         ApprovalState::Open => text.push_str(&format!(
-            "\nNext: a person answers with `pentad approve {}` or `pentad deny {}`.\n",
+            "\nNext: a person answers with `pentad approvals grant {}` or `pentad approvals deny {}`.\n",
             approval.id, approval.id
         )),
         ApprovalState::Granted(_) => text.push_str("\nNext: repeat the call; it runs now.\n"),

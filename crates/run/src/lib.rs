@@ -19,6 +19,7 @@ mod admit;
 mod batch;
 mod budget;
 mod clock;
+mod commit;
 mod context;
 mod control;
 mod core;

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
-use pentad_fail::{Point, point};
 use pentad_model::Timestamp;
 use pentad_model::event::EventBody;
 use pentad_model::run::{Run, RunError, RunStatus, Usage, WaitReason};
@@ -16,15 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::acts::{Acts, Done, grown};
 use crate::batch::{Batch, Start, event};
+use crate::commit::Committed;
 use crate::context::{Handle, Issued, Shared, Work};
 use crate::core::Core;
 use crate::drive::Driver;
 use crate::{admit, budget};
-
-/// How long the first of several tries to write waits for the next.
-const FIRST_RETRY: Duration = Duration::from_millis(200);
-/// How long the last does.
-const LAST_RETRY: Duration = Duration::from_secs(20);
 
 /// Why a run leaves the memory.
 #[derive(Debug)]
@@ -49,7 +43,7 @@ pub(crate) struct Reach {
 }
 
 /// A completion on its way to the program.
-enum Ready {
+pub(crate) enum Ready {
     /// Of an act; the journal does not know it yet.
     New(Done),
     /// From the journal.
@@ -84,9 +78,9 @@ pub(crate) struct Resident {
     pub(crate) written: Usage,
     /// Its open waits, by their commands' places.
     pub(crate) waits: BTreeMap<u32, WaitReason>,
-    ready: VecDeque<Ready>,
+    pub(crate) ready: VecDeque<Ready>,
     /// Its status as it is written.
-    status: RunStatus,
+    pub(crate) status: RunStatus,
 }
 
 impl Resident {
@@ -255,7 +249,7 @@ impl Resident {
     }
 
     /// Returns what it waits for, the thing that a person can do something about first.
-    fn reason(&self) -> Option<WaitReason> {
+    pub(crate) fn reason(&self) -> Option<WaitReason> {
         const ORDER: [WaitReason; 6] = [
             WaitReason::Approval,
             WaitReason::Budget,
@@ -267,90 +261,6 @@ impl Resident {
         ORDER
             .into_iter()
             .find(|reason| self.waits.values().any(|own| own == reason))
-    }
-
-    /// Returns where the run stands once a batch is written; nothing when it waits for nothing that will ever come.
-    fn standing(&self, batch: &Batch) -> Option<RunStatus> {
-        if !self.acts.is_empty() || batch.goes_on() || !self.ready.is_empty() {
-            return Some(RunStatus::Running);
-        }
-        self.reason().map(RunStatus::Waiting)
-    }
-
-    /// Writes a batch, and begins what it says.
-    async fn commit(&mut self, batch: Batch) -> Result<Committed, StoreError> {
-        let Some(status) = self.standing(&batch) else {
-            return self.commit_stuck(batch).await;
-        };
-        let usage = self.usage();
-        let changed = (usage != self.written).then_some(usage);
-        let at = self.core.clock.now();
-        let advance = batch.advance(
-            self.run.id,
-            self.last,
-            (status != self.status).then_some(status),
-            changed,
-            at,
-        );
-        let durability = batch.durability();
-        let mut pause = FIRST_RETRY;
-        let advanced = loop {
-            match self.core.runs.advance(advance.clone(), durability).await {
-                Ok(advanced) => break advanced,
-                Err(StoreError::Conflict(why)) => {
-                    tracing::info!(run = %self.run.id, why, "this run goes on elsewhere");
-                    return Ok(Committed::No(Exit::Fenced));
-                }
-                // A full disk is a reason to wait: nothing is done before it is written, and nothing is lost.
-                Err(error @ (StoreError::NotWritten(_) | StoreError::Unusable(_))) => {
-                    tracing::warn!(run = %self.run.id, %error, "the journal cannot be written; this run waits");
-                    tokio::select! {
-                        () = tokio::time::sleep(pause) => pause = (pause * 2).min(LAST_RETRY),
-                        () = self.core.stopping.cancelled() => return Ok(Committed::No(Exit::Stopped)),
-                    }
-                }
-                Err(error) => return Err(error),
-            }
-        };
-        self.last = advanced.last;
-        self.status = status;
-        self.written = usage;
-        if advanced.answered {
-            self.reach.mail.notify_one();
-        }
-        if !batch.starts.is_empty() {
-            point(Point::RunActsBefore);
-        }
-        for (position, start) in batch.starts {
-            match start {
-                Start::Step(repeat, act) => self.acts.step(&self.run, position, repeat, &act),
-                Start::Invoke(repeat, invoke) => {
-                    self.acts
-                        .invoke(&self.core.invoker, &self.run, position, repeat, invoke);
-                }
-            }
-        }
-        self.ready
-            .extend(batch.locals.into_iter().map(|local| Ready::Recorded {
-                position: local.position,
-                completion: local.completion,
-                at,
-            }));
-        Ok(Committed::Yes)
-    }
-
-    /// Writes what a program said that now waits for nothing that will ever come.
-    async fn commit_stuck(&mut self, batch: Batch) -> Result<Committed, StoreError> {
-        let at = self.core.clock.now();
-        let advance = batch.advance(self.run.id, self.last, None, None, at);
-        match self.core.runs.advance(advance, batch.durability()).await {
-            Ok(advanced) => {
-                self.last = advanced.last;
-                Ok(Committed::Stuck)
-            }
-            Err(StoreError::Conflict(_)) => Ok(Committed::No(Exit::Fenced)),
-            Err(error) => Err(error),
-        }
     }
 
     /// Returns what is used up by now.
@@ -404,10 +314,9 @@ impl Resident {
             return Ok(Exit::Stopped);
         }
         let advance = batch.advance(self.run.id, self.last, None, None, at);
-        match self.core.runs.advance(advance, batch.durability()).await {
+        match self.put(advance, batch.durability()).await? {
             Ok(advanced) => self.last = advanced.last,
-            Err(StoreError::Conflict(_)) => return Ok(Exit::Fenced),
-            Err(error) => return Err(error),
+            Err(exit) => return Ok(exit),
         }
         for (position, completion) in known {
             self.shared.deliver(position, completion, at);
@@ -497,12 +406,6 @@ impl Resident {
 
 const fn repeats(repeat: Repeat) -> bool {
     matches!(repeat, Repeat::Safe | Repeat::Keyed)
-}
-
-enum Committed {
-    Yes,
-    Stuck,
-    No(Exit),
 }
 
 enum Rest {

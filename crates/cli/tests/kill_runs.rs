@@ -126,6 +126,7 @@ fn round(place: &Place, dice: &mut Dice, number: u64, victim: Victim) -> Vec<Run
             delegate(place, &format!("{number}-{n}"), &hold)
         })
         .collect();
+    // The kill is to come at no particular point.
     std::thread::sleep(Duration::from_millis(dice.roll(LATEST)));
     // The first round's keeper may not be there yet.
     if place.path("home/state/keeper.lock").exists()

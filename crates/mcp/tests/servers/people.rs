@@ -27,6 +27,7 @@ impl Asker for Slow {
 
     async fn fill(&self, _form: &Form) -> FormAnswer {
         match self.0 {
+            // A person takes longer than the server may be silent; that is what is tested.
             Some(pause) => tokio::time::sleep(pause).await,
             None => std::future::pending().await,
         }
